@@ -28,6 +28,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeGuard
 
 import jwt
+from aiohttp import web
 from multidict import CIMultiDictProxy
 
 from api.errors import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, Refused
@@ -76,6 +77,15 @@ _HINTS: Final = MappingProxyType(
         TokenFault.KEY_EXPIRED: "make another API key, under Account in the dashboard",
     }
 )
+
+
+KEY_HOLDER: web.RequestKey[KeyHolder] = web.RequestKey("key_holder", KeyHolder)
+"""Of requests that an API key opened."""
+
+
+def rights_of(request: web.Request) -> Rights:
+    """Return the rights of a request whose route API keys alone open."""
+    return request[KEY_HOLDER].rights
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +183,13 @@ class Authenticator:
                 raise _unauthorized(TokenFault.KEY_EXPIRED)
             memberships = await users.list_memberships(connection, found.user.id)
         rights = Rights(
-            user=found.user, memberships=tuple(memberships), at_most=found.key.permission, by_key=found.key.id
+            user_id=found.user.id,
+            is_operator=found.user.is_operator,
+            memberships=tuple(memberships),
+            at_most=found.key.permission,
+            by_key=found.key.id,
         )
-        return KeyHolder(found.key, rights)
+        return KeyHolder(found.key, found.user, rights)
 
     async def find_for_key(self, headers: CIMultiDictProxy[str], rights: Rights, permission: Permission) -> Access:
         """The application that ``applicationId`` names. Raises: `Refused`, `DatabaseUnavailable`."""

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aiohttp import web
-
 from common.errors import DatabaseUnavailable, FrontageError
 
 
@@ -73,6 +71,7 @@ INVALID_PRODUCT_BODY: Final = Refusal(502, INVALID_BODY.message)
 PRODUCT_INTERNAL: Final = Refusal(502, "Internal Server Error.")
 
 # Applications, and domains by hand
+NO_SUCH_APPLICATION: Final = Refusal(404, "No such application")
 NOT_ENROLLED: Final = Refusal(404, "Domain not enrolled")
 NOT_BLOCKED: Final = Refusal(409, "The domain is not blocked")
 NOT_RENEWABLE: Final = Refusal(409, "The certificate cannot be renewed")
@@ -84,6 +83,11 @@ SERVICE_AUTH_STATE: Final = Refusal(409, "X-Service-Auth is not in a state for t
 ORGANISATION_TAKEN: Final = Refusal(409, "There is an organisation of this name")
 NOT_A_MEMBER: Final = Refusal(404, "No such member")
 MEMBER_REFUSED: Final = Refusal(409, "The member cannot be changed")
+NO_SUCH_ORGANISATION: Final = Refusal(404, "No such organisation")
+NO_SUCH_USER: Final = Refusal(404, "No such user")
+USER_TAKEN: Final = Refusal(409, "There is a user with this address")
+TOO_MANY_KEYS: Final = Refusal(409, "The user has as many API keys as are allowed")
+NO_SUCH_PASSKEY: Final = Refusal(404, "No such passkey")
 NO_SUCH_KEY: Final = Refusal(404, "No such API key")
 TOO_MANY_APPLICATIONS: Final = Refusal(409, "The organisation has as many applications as it may have")
 
@@ -147,16 +151,3 @@ def refusal_of_failure(error: Exception, method: str, path: str) -> Refusal:
     if isinstance(error, DatabaseUnavailable) and path in _UNAVAILABLE_PATHS:
         return UNAVAILABLE
     return INTERNAL
-
-
-def refusal_of_http(error: web.HTTPException) -> Refusal:
-    """The row for what aiohttp refuses by itself."""
-    match error:
-        case web.HTTPNotFound():
-            return NOT_FOUND
-        case web.HTTPMethodNotAllowed():
-            return METHOD_NOT_ALLOWED
-        case web.HTTPRequestEntityTooLarge():
-            return BODY_TOO_LARGE
-        case _:
-            return Refusal(error.status, error.reason)

@@ -14,9 +14,9 @@ from contextlib import suppress
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from api.auth import KEY_HOLDER
 from api.errors import KEY_REUSED, KEY_RUNNING, Refused, invalid_body, invalid_parameter, is_product_write
 from api.requests import ACCESS, LARGEST_BATCH_BYTES, LARGEST_BODY_BYTES, TENANT, read_raw
-from api.rights import KEY_HOLDER
 from common.db import idempotent_requests as kept
 from common.db.idempotent_requests import Begun, KeptAnswer, KeyHold
 from common.db.pool import Database

@@ -17,24 +17,26 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
 from api.admission import FULL_QUEUE_SECONDS, Admission, TooManyWaiting
-from api.auth import Authenticator, TokenFault, has_key
+from api.auth import KEY_HOLDER, Authenticator, TokenFault, has_key
 from api.client_address import client_address
 from api.counters import Counters
 from api.cross_origin import CONNECT_SCOPE, is_connect_route, is_preflight
 from api.errors import (
+    BODY_TOO_LARGE,
     FORBIDDEN,
+    METHOD_NOT_ALLOWED,
+    NOT_FOUND,
     TOO_MANY_REQUESTS,
     UNAUTHORIZED,
+    Refusal,
     Refused,
     invalid_parameter,
     refusal_of_failure,
-    refusal_of_http,
     too_many_requests,
 )
 from api.rate_limits import RateLimits
 from api.reference.operations import BY_ROUTE, Operation
 from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, HAS_FAILED, RATE_LIMIT, REQUEST_ID, TENANT
-from api.rights import KEY_HOLDER
 from api.schemas import answers
 from common.actors import Actor, acting
 from common.clock import Clock
@@ -145,6 +147,19 @@ async def _answer(request: web.Request, handler: Handler, random: Random) -> web
         _log.error("request failed", route=_route_of(request), request_id=request[REQUEST_ID], exc_info=True)
         request[HAS_FAILED] = True
         return _render(request, Refused(refusal_of_failure(error, request.method, request.path)))
+
+
+def refusal_of_http(error: web.HTTPException) -> Refusal:
+    """Return the row for what aiohttp refuses by itself."""
+    match error:
+        case web.HTTPNotFound():
+            return NOT_FOUND
+        case web.HTTPMethodNotAllowed():
+            return METHOD_NOT_ALLOWED
+        case web.HTTPRequestEntityTooLarge():
+            return BODY_TOO_LARGE
+        case _:
+            return Refusal(error.status, error.reason)
 
 
 def _spread_seconds(earliest_seconds: float, random: Random) -> int:

@@ -1,4 +1,4 @@
-"""What the user of a request may see and do: of a session of the dashboard, or of an API key. Pure.
+"""What the user of a session, of an API key or of the command line may see and do. Pure.
 
 What an API key opens makes no credential that outlasts the key: a link that is made with a key, the session of that
 link, and the links which that session makes end with the key, and none of them makes a key, a passkey or a password.
@@ -7,8 +7,6 @@ link, and the links which that session makes end with the key, and none of them 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from aiohttp import web
 
 from api.errors import FORBIDDEN, NOT_FOUND, Refused
 from common.accounts import KEY_PERMISSIONS, PERMISSIONS, Permission, Role
@@ -49,17 +47,15 @@ class Roles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """`at_most`: what the key permits; a session permits all that its user may do. `by_key`: the id of the API key
-    that the request comes from, by itself or by a link that was made with it: what it makes ends with that key."""
+    """`user_id`: None for the operator of the command line, who needs no account. `at_most`: what the key permits; a
+    session permits all that its user may do. `by_key`: the id of the API key that the request comes from, by itself or
+    by a link that was made with it: what it makes ends with that key."""
 
-    user: User
+    user_id: str | None
+    is_operator: bool
     memberships: tuple[Membership, ...]
     at_most: Permission = Permission.OWN
     by_key: str | None = None
-
-    @property
-    def is_operator(self) -> bool:
-        return self.user.is_operator
 
     @property
     def roles(self) -> Roles:
@@ -89,27 +85,19 @@ class Rights:
         self.require(permission, None)
 
 
+OPERATOR = Rights(user_id=None, is_operator=True, memberships=())
+"""Of the command line, whose operator holds the database and the master key."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeyHolder:
     """The user whose API key opened a request."""
 
     key: UserKey
+    user: User
     rights: Rights
-
-    @property
-    def user(self) -> User:
-        return self.rights.user
 
     @property
     def actor(self) -> str:
         """For the audit log: the user, by this key."""
         return f"{self.user.email} ({self.key.id})"
-
-
-KEY_HOLDER: web.RequestKey[KeyHolder] = web.RequestKey("key_holder", KeyHolder)
-"""Of requests that an API key opened."""
-
-
-def rights_of(request: web.Request) -> Rights:
-    """Of a route that API keys alone open."""
-    return request[KEY_HOLDER].rights

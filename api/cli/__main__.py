@@ -142,9 +142,14 @@ class _Root(TyperGroup):
             raise
         except FrontageError as error:
             if ctx.meta[_AS_JSON]:
-                code = {"code": "database_unavailable"} if isinstance(error, DatabaseUnavailable) else {}
-                print_json({"message": str(error)} | code)
+                print_json({"message": str(error)} | _code_of(error))
             raise
+
+
+def _code_of(error: FrontageError) -> dict[str, str]:
+    """Return the field ``code`` of an error, where it has one."""
+    code = "database_unavailable" if isinstance(error, DatabaseUnavailable) else getattr(error, "code", None)
+    return {"code": code} if code else {}
 
 
 app = typer.Typer(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -86,11 +87,9 @@ def run_in_database(work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
 
     Raises: OperatorError, DatabaseUnavailable, and what `work` raises.
     """
-    from common.secrets import load_keyring
     from common.settings import load
 
-    settings = load(os.environ)
-    return asyncio.run(_run(settings, load_keyring(settings.key_file), work))
+    return asyncio.run(_run(load(os.environ), work))
 
 
 def run_with_database(work: Callable[[Database], Awaitable[T]]) -> T:
@@ -115,20 +114,30 @@ async def _run_with_database(settings: Settings, work: Callable[[Database], Awai
             return await work(database)
 
 
-async def _run(settings: Settings, keyring: Keyring, work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
+async def _run(settings: Settings, work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
+    async with open_database(settings) as (database, keyring), database.transaction() as connection:
+        return await work(connection, keyring)
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[tuple[Database, Keyring]]:
+    """Open the database with keys that open what it holds; what the block changes is the operator's, by login name.
+
+    Raises: `OperatorError`, `DatabaseUnavailable`.
+    """
     from common.db.address import resolve_dsn
     from common.db.pool import open_pool
     from common.db.schema import check_schema
     from common.db.secrets_canary import ensure_canary
+    from common.secrets import load_keyring
 
-    async with (
-        open_pool(resolve_dsn(settings), size=1, application_name="frontage") as database,
-        database.transaction() as connection,
-    ):
-        await check_schema(connection)
-        await ensure_canary(connection, keyring)
+    keyring = load_keyring(settings.key_file)
+    async with open_pool(resolve_dsn(settings), size=1, application_name="frontage") as database:
+        async with database.transaction() as connection:
+            await check_schema(connection)
+            await ensure_canary(connection, keyring)
         with acting(Actor("command", _login_name())):
-            return await work(connection, keyring)
+            yield database, keyring
 
 
 def _login_name() -> str:

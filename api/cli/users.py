@@ -12,10 +12,9 @@ from api.cli.printing import AlwaysJson, AsJson, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
-    from common.db.session import Connection
+    from common.db.passkeys import Passkey
     from common.db.user_keys import UserKey
-    from common.db.users import User
-    from common.secrets import Keyring
+    from common.db.users import Membership, User
 
 app = typer.Typer(help="Users of the dashboard.", no_args_is_help=True)
 
@@ -51,44 +50,36 @@ def create(
     _: AlwaysJson = False,
 ) -> None:
     """Make a user, and print a link that signs in once."""
-    from api.cli.database import run_in_database
-    from common.db import audit, users
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
+    from api.services.users import NewUser
 
-    address, password_hash = parse_address(email), _hash_of_stdin() if password_stdin else None
     if not operator and organisation is None:
         raise OperatorError("give the organisation that the user belongs to (--organisation), or --operator")
+    new = NewUser(email, operator, organisation, role.value, _hash_of_stdin() if password_stdin else None)
 
-    async def work(connection: Connection, _: Keyring) -> str:
-        try:
-            user = await users.create_user(connection, address, is_operator=operator)
-        except users.AlreadyExists as error:
-            raise OperatorError(str(error)) from error
-        await audit.record(connection, "user.create", address, after={"operator": operator})
-        if organisation is not None:
-            await _join(connection, user, organisation, role)
-        if password_hash is not None:
-            await users.set_password_hash(connection, user.id, password_hash)
-        return await mint_link(connection, user)
+    async def work(services: CommandServices) -> tuple[User, str]:
+        return await services.users.create(OPERATOR, new)
 
-    link = run_in_database(work)
-    print_json({"email": address, "operator": operator, "signInOnce": link})
+    user, link = run_with_services(work)
+    print_json({"email": user.email, "operator": operator, "signInOnce": link})
 
 
 @app.command("list")
 def list_(_: AlwaysJson = False) -> None:
     """Print all users, with their organisations and roles."""
-    from api.cli.database import run_in_database
-    from common.db import users
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    async def work(connection: Connection, _: Keyring) -> list[dict[str, Any]]:
+    async def work(services: CommandServices) -> list[dict[str, Any]]:
         shown: list[dict[str, Any]] = []
         after = ""
-        while page := await users.list_users(connection, after=after, most=_LIST_AT_ONCE):
-            shown += [await _shown(connection, user) for user in page]
-            after = page[-1].email
+        while page := await services.users.list_part(OPERATOR, after=after, most=_LIST_AT_ONCE):
+            shown += [_shown(user, memberships) for user, memberships in page]
+            after = page[-1][0].email
         return shown
 
-    print_json(run_in_database(work))
+    print_json(run_with_services(work))
 
 
 @app.command("set-password")
@@ -98,37 +89,30 @@ def set_password(
     as_json: AsJson = False,
 ) -> None:
     """Set a user's password, and end the user's sessions."""
-    from api.cli.database import run_in_database
-    from common.db import audit, sessions, users
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    address = parse_address(email)
     password_hash = _hash_of_stdin() if password_stdin else _hash(typer.prompt("Password", hide_input=True, err=True))
 
-    async def work(connection: Connection, _: Keyring) -> None:
-        user = await get_user(connection, address)
-        await users.set_password_hash(connection, user.id, password_hash)
-        await sessions.end_all(connection, user.id)
-        await audit.record(connection, "user.set_password", address)
+    async def work(services: CommandServices) -> User:
+        return await services.users.set_password(OPERATOR, email, password_hash)
 
-    run_in_database(work)
-    words = f"the password of {address} is set; the user's sessions have ended"
-    print_result({"email": address, "hasPassword": True}, words, as_json=as_json)
+    user = run_with_services(work)
+    words = f"the password of {user.email} is set; the user's sessions have ended"
+    print_result({"email": user.email, "hasPassword": True}, words, as_json=as_json)
 
 
 @app.command()
 def link(email: Email, as_json: AsJson = False) -> None:
     """Print a link that signs the user in once, within a day. It replaces the user's link so far."""
-    from api.cli.database import run_in_database
-    from common.db import audit
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    address = parse_address(email)
+    async def work(services: CommandServices) -> tuple[User, str]:
+        return await services.users.make_link(OPERATOR, email)
 
-    async def work(connection: Connection, _: Keyring) -> str:
-        await audit.record(connection, "user.link", address)
-        return await mint_link(connection, await get_user(connection, address))
-
-    made = run_in_database(work)
-    print_result({"email": address, "signInOnce": made}, made, as_json=as_json)
+    user, made = run_with_services(work)
+    print_result({"email": user.email, "signInOnce": made}, made, as_json=as_json)
 
 
 @app.command()
@@ -141,70 +125,59 @@ def operator(
 
     A new operator has to sign in by the link that is printed: all else that signed the user in ends.
     """
-    from api.cli.database import run_in_database
-    from common.db import audit, grants
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    address = parse_address(email)
+    async def work(services: CommandServices) -> tuple[User, str | None]:
+        return await services.users.set_operator(OPERATOR, email, is_operator=not off)
 
-    async def work(connection: Connection, _: Keyring) -> str | None:
-        user = await get_user(connection, address)
-        has_gained = await grants.set_operator(connection, user, is_operator=not off)
-        await audit.record(connection, "user.operator", address, after={"operator": not off})
-        return await mint_link(connection, user) if has_gained else None
-
-    link = run_in_database(work)
-    words = with_link(f"{address} is {'no longer an' if off else 'an'} operator", link)
-    print_result({"email": address, "operator": not off, "signInOnce": link}, words, as_json=as_json)
+    user, link = run_with_services(work)
+    words = with_link(f"{user.email} is {'no longer an' if off else 'an'} operator", link)
+    print_result({"email": user.email, "operator": not off, "signInOnce": link}, words, as_json=as_json)
 
 
 @app.command("sign-out")
 def sign_out(email: Email, as_json: AsJson = False) -> None:
     """End all sessions and links of a user."""
-    from api.cli.database import run_in_database
-    from common.db import audit, sessions
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    address = parse_address(email)
+    async def work(services: CommandServices) -> tuple[User, int]:
+        return await services.users.end_sessions(OPERATOR, email)
 
-    async def work(connection: Connection, _: Keyring) -> int:
-        await audit.record(connection, "user.sign_out", address)
-        return await sessions.end_all(connection, (await get_user(connection, address)).id)
-
-    ended = run_in_database(work)
-    print_result({"email": address, "ended": ended}, f"sessions of {address} that have ended: {ended}", as_json=as_json)
+    user, ended = run_with_services(work)
+    words = f"sessions of {user.email} that have ended: {ended}"
+    print_result({"email": user.email, "ended": ended}, words, as_json=as_json)
 
 
 @app.command()
 def delete(email: Email, as_json: AsJson = False) -> None:
-    """Delete a user, with all sessions."""
-    from api.cli.database import run_in_database
-    from common.db import audit, users
+    """Delete a user, with all sessions. An organisation keeps an owner: its only one stays until another is made."""
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    address = parse_address(email)
+    async def work(services: CommandServices) -> User:
+        return await services.users.delete(OPERATOR, email)
 
-    async def work(connection: Connection, _: Keyring) -> None:
-        await users.delete_user(connection, (await get_user(connection, address)).id)
-        await audit.record(connection, "user.delete", address)
-
-    run_in_database(work)
-    print_result({"email": address, "deleted": True}, f"{address} is deleted", as_json=as_json)
+    user = run_with_services(work)
+    print_result({"email": user.email, "deleted": True}, f"{user.email} is deleted", as_json=as_json)
 
 
 @app.command()
 def passkeys(email: Email, _: AlwaysJson = False) -> None:
     """Print a user's passkeys."""
-    from api.cli.database import run_in_database
-    from common.db import passkeys
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    address = parse_address(email)
+    async def work(services: CommandServices) -> list[Passkey]:
+        return await services.users.list_passkeys(OPERATOR, email)
 
-    async def work(connection: Connection, _: Keyring) -> list[dict[str, Any]]:
-        found = await passkeys.list_passkeys(connection, (await get_user(connection, address)).id)
-        return [
+    print_json(
+        [
             {"id": each.id, "name": each.name, "createdAt": _time(each.created_at), "usedAt": _time(each.used_at)}
-            for each in found
+            for each in run_with_services(work)
         ]
-
-    print_json(run_in_database(work))
+    )
 
 
 @app.command("remove-passkey")
@@ -214,27 +187,20 @@ def remove_passkey(
     as_json: AsJson = False,
 ) -> None:
     """Remove a user's passkey, such as one of a lost device, and end the user's sessions."""
-    from api.cli.database import run_in_database
-    from common.db import audit, passkeys, sessions
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    address = parse_address(email)
     try:
         credential_id = bytes.fromhex(passkey)
     except ValueError as error:
         raise OperatorError(f"{passkey[:100]!r} is no id of a passkey") from error
 
-    async def work(connection: Connection, _: Keyring) -> str:
-        user = await get_user(connection, address)
-        name = await passkeys.remove(connection, user.id, credential_id)
-        if name is None:
-            raise OperatorError(f"{address} has no such passkey: `frontage user passkeys {address}` prints them")
-        await sessions.end_all(connection, user.id)
-        await audit.record(connection, "passkey.remove", address, before={"name": name})
-        return name
+    async def work(services: CommandServices) -> tuple[User, str]:
+        return await services.users.remove_passkey(OPERATOR, email, credential_id)
 
-    name = run_in_database(work)
-    words = f"the passkey {name} of {address} is removed; the user's sessions have ended"
-    print_result({"email": address, "passkey": passkey, "name": name}, words, as_json=as_json)
+    user, name = run_with_services(work)
+    words = f"the passkey {name} of {user.email} is removed; the user's sessions have ended"
+    print_result({"email": user.email, "passkey": passkey, "name": name}, words, as_json=as_json)
 
 
 @app.command("create-key")
@@ -247,40 +213,28 @@ def create_key(
 ) -> None:
     """Make an API key for a user, and print it: it is shown this once. It opens what the user may do, up to the
     permission."""
-    from api.cli.database import run_in_database
-    from common.accounts import Permission, hash_token, mint_key
-    from common.application_settings import InvalidSetting, read_name
-    from common.db import user_keys
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
+    from api.services.credentials import MadeKey
+    from common.accounts import Permission
 
-    address, token = parse_address(email), mint_key()
-    try:
-        read = read_name(name)
-    except InvalidSetting as error:
-        raise OperatorError(f"--name: {error}") from error
+    async def work(services: CommandServices) -> tuple[User, MadeKey]:
+        return await services.users.make_key(OPERATOR, email, name, Permission(permission.value), days)
 
-    async def work(connection: Connection, _: Keyring) -> UserKey:
-        user = await get_user(connection, address)
-        made = await user_keys.add(connection, user, hash_token(token), read, Permission(permission.value), days)
-        if made is None:
-            raise OperatorError(f"{address} has {user_keys.MOST_OF_USER} keys, which is most: revoke one")
-        return made
-
-    made = run_in_database(work)
-    print_json({"email": address, "key": token} | _key_shown(made))
+    user, made = run_with_services(work)
+    print_json({"email": user.email, "key": made.token} | _key_shown(made.key))
 
 
 @app.command()
 def keys(email: Email, _: AlwaysJson = False) -> None:
     """Print a user's API keys: what they permit and when they were used, never the keys themselves."""
-    from api.cli.database import run_in_database
-    from common.db import user_keys
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    address = parse_address(email)
+    async def work(services: CommandServices) -> list[UserKey]:
+        return await services.users.list_keys(OPERATOR, email)
 
-    async def work(connection: Connection, _: Keyring) -> list[UserKey]:
-        return await user_keys.list_keys(connection, (await get_user(connection, address)).id)
-
-    print_json([_key_shown(each) for each in run_in_database(work)])
+    print_json([_key_shown(each) for each in run_with_services(work)])
 
 
 @app.command("revoke-key")
@@ -290,33 +244,18 @@ def revoke_key(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a user's API key: it opens nothing from then on."""
-    from api.cli.database import run_in_database
-    from common.db import user_keys
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    address = parse_address(email)
+    async def work(services: CommandServices) -> tuple[User, str]:
+        return await services.users.revoke_key(OPERATOR, email, key)
 
-    async def work(connection: Connection, _: Keyring) -> str:
-        name = await user_keys.revoke(connection, await get_user(connection, address), key)
-        if name is None:
-            raise OperatorError(f"{address} has no such key: `frontage user keys {address}` prints them")
-        return name
-
-    name = run_in_database(work)
-    print_result(
-        {"email": address, "id": key, "name": name}, f"the key {name} of {address} is revoked", as_json=as_json
-    )
+    user, name = run_with_services(work)
+    words = f"the key {name} of {user.email} is revoked"
+    print_result({"email": user.email, "id": key, "name": name}, words, as_json=as_json)
 
 
 # Parts ---------------------------------------------------------------------------------------------------
-
-
-async def get_user(connection: Connection, email: str) -> User:
-    from common.db.users import find_user
-
-    user = await find_user(connection, email)
-    if user is None:
-        raise OperatorError(f"there is no user {email}: `frontage user list` prints them")
-    return user
 
 
 def _key_shown(key: UserKey) -> dict[str, Any]:
@@ -330,57 +269,22 @@ def _key_shown(key: UserKey) -> dict[str, Any]:
     }
 
 
-async def _join(connection: Connection, user: User, name: str, role: RoleOption) -> None:
-    from common.db import audit, grants, users
-
-    organisation = await users.find_organisation(connection, name)
-    if organisation is None:
-        organisation = await users.create_organisation(connection, name)
-        await audit.record(connection, "organisation.create", name, organisation_id=organisation.id)
-    await grants.give_role(connection, user, organisation.id, role.value)
-    after = {"role": role.value}
-    await audit.record(connection, "member.put", user.email, organisation_id=organisation.id, after=after)
-
-
 def with_link(words: str, link: str | None) -> str:
-    """The words, and what is left to do for a user that has gained rights."""
+    """Return the words, and what is left to do for a user that has gained rights."""
     if link is None:
         return words
     return f"{words}; what signed the user in before has ended. This link signs in once, within a day:\n{link}"
 
 
-async def mint_link(connection: Connection, user: User) -> str:
-    import os
-
-    from common import accounts
-    from common.db import sessions
-    from common.settings import load
-
-    token = accounts.mint_random_token()
-    await sessions.create_link(connection, accounts.hash_token(token), user.id, sessions.LINK_LIFETIME)
-    return accounts.link_of(load(os.environ).base_url, token)
-
-
-async def _shown(connection: Connection, user: User) -> dict[str, Any]:
-    from common.db.users import list_memberships
-
+def _shown(user: User, memberships: list[Membership]) -> dict[str, Any]:
     return {
         "email": user.email,
         "operator": user.is_operator,
         "hasPassword": user.has_password,
-        "organisations": {each.organisation.name: each.role for each in await list_memberships(connection, user.id)},
+        "organisations": {each.organisation.name: each.role for each in memberships},
         "createdAt": _time(user.created_at),
         "lastSignInAt": _time(user.last_sign_in_at),
     }
-
-
-def parse_address(email: str) -> str:
-    from common.accounts import InvalidEmail, parse_email
-
-    try:
-        return parse_email(email)
-    except InvalidEmail as error:
-        raise OperatorError(str(error)) from error
 
 
 def _hash_of_stdin() -> str:

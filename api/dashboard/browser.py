@@ -35,7 +35,7 @@ class Cookies:
 
     def read(self, request: web.Request, name: str) -> str | None:
         value = request.cookies.get(self._name(name))
-        return value if value and len(value) <= _LONGEST_COOKIE else None
+        return value if value and value.isascii() and len(value) <= _LONGEST_COOKIE else None
 
     def write(self, response: web.StreamResponse, name: str, value: str, *, seconds: int | None = None) -> None:
         """Without `seconds`, the browser keeps it until it is closed."""
@@ -66,7 +66,7 @@ def csrf_token(token: str) -> str:
 
 
 def is_same_token(given: object, expected: str) -> bool:
-    return isinstance(given, str) and hmac.compare_digest(given.encode(), expected.encode())
+    return isinstance(given, str) and given.isascii() and hmac.compare_digest(given.encode(), expected.encode())
 
 
 def is_same_origin(request: web.Request, base_url: str) -> bool:
@@ -76,7 +76,10 @@ def is_same_origin(request: web.Request, base_url: str) -> bool:
     origin = request.headers.get("Origin")
     if origin is None:
         return site == "same-origin"
-    ours, theirs = urlsplit(base_url), urlsplit(origin)
+    try:
+        ours, theirs = urlsplit(base_url), urlsplit(origin)
+    except ValueError:  # no origin that a browser has
+        return False
     if (theirs.scheme, theirs.netloc) == (ours.scheme, ours.netloc):
         return True
     return theirs.netloc == request.headers.get("Host", "") and theirs.scheme in ("http", "https")

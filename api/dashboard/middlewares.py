@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 from multidict import MultiDictProxy
 
@@ -37,9 +36,8 @@ OPEN_ROUTES = frozenset(
     }
 )
 _FORM_SECONDS = 10.0
-# What aiohttp raises for a form that it cannot read: LookupError for a charset that there is none of, RuntimeError for
-# an encoding of a part, HttpProcessingError for the fields of a part.
-_NOT_A_FORM = (ValueError, LookupError, RuntimeError, HttpProcessingError, web.RequestPayloadError)
+# What pages of ours send. Another charset may cost quadratic time (punycode) or make text that none can write.
+_FORM_TYPE, _FORM_CHARSET = "application/x-www-form-urlencoded", "utf-8"
 _AGAIN_SECONDS = {429: 10, 503: 5}
 """After which a client may ask again (RFC 9110 §10.2.3)."""
 _ANSWER = "credential"  # of an authenticator: never stored as it is, and refused in words of its own
@@ -135,6 +133,8 @@ async def find_visitor(context: DashboardContext, request: web.Request) -> Signe
         memberships = await users.list_memberships(connection, session.user.id)
     return SignedInVisitor(
         user=session.user,
+        user_id=session.user.id,
+        is_operator=session.user.is_operator,
         memberships=tuple(memberships),
         by_key=session.by_key,
         session_hash=hash_token(token),
@@ -183,12 +183,13 @@ def _has_nul(texts: Iterable[str]) -> bool:
 
 
 async def _read_form(request: web.Request) -> MultiDictProxy[str | bytes | bytearray | web.FileField]:
-    if request.content_type not in ("application/x-www-form-urlencoded", "multipart/form-data"):
+    is_ours = request.content_type == _FORM_TYPE and (request.charset or _FORM_CHARSET).lower() == _FORM_CHARSET
+    if not is_ours or "Content-Encoding" in request.headers:
         raise web.HTTPBadRequest
     try:
         async with asyncio.timeout(_FORM_SECONDS):
             return await request.post()
-    except (TimeoutError, ConnectionError, *_NOT_A_FORM) as error:
+    except (TimeoutError, ConnectionError, ValueError, web.RequestPayloadError) as error:
         raise web.HTTPBadRequest from error
 
 

@@ -9,12 +9,14 @@ from aiohttp import web
 from api.rights import Rights
 from common.accounts import Permission
 from common.db.applications import Application
+from common.db.users import User
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedInVisitor(Rights):
     """`csrf_token` belongs to the session, whose stored hash is `session_hash`."""
 
+    user: User
     session_hash: bytes
     csrf_token: str
 

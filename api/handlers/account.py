@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.auth import KEY_HOLDER
 from api.errors import NO_SUCH_KEY, Refused
-from api.rights import KEY_HOLDER
 from api.schemas import answers
 from api.schemas import organisations as schemas
+from api.services import credentials
 from common.applications import is_id
 from common.clock import Clock
 from common.db import user_keys
@@ -35,7 +36,7 @@ class AccountHandlers:
         key_id, name = request.match_info["key"], None
         if is_id(key_id):
             async with self._database.transaction() as connection:
-                name = await user_keys.revoke(connection, request[KEY_HOLDER].user, key_id)
+                name = await credentials.revoke_key(connection, request[KEY_HOLDER].user, key_id)
         if name is None:
             raise Refused(NO_SUCH_KEY)
         return answers.message(REVOKED)

@@ -9,9 +9,9 @@ from typing import Any
 
 from aiohttp import web
 
+from api.auth import rights_of
 from api.errors import FORBIDDEN, Refused, invalid_parameter
 from api.requests import ACCESS, application_of, read_body
-from api.rights import rights_of
 from api.schemas import answers, name_lists, queries
 from api.schemas import application as schemas
 from api.services.applications import ApplicationService

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.auth import rights_of
 from api.requests import application_of, read_body
-from api.rights import rights_of
 from api.schemas import answers, queries
 from api.schemas.block import BlockBody
 from api.schemas.transfer import TransferBody

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from api.rights import rights_of
+from api.auth import rights_of
 from api.schemas import answers
 from api.services.installation import InstallationService
 from common.status_document import status_document

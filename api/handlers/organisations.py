@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.auth import rights_of
 from api.errors import NOT_A_MEMBER, Refused
 from api.requests import read_body
-from api.rights import Rights, rights_of
+from api.rights import Rights
 from api.schemas import answers, name_lists
 from api.schemas import organisations as schemas
 from api.services.organisations import OrganisationService

@@ -93,8 +93,8 @@ class DomainActions:
     async def transfer(
         self, application: Application, name: DomainName, to: str, url: str | None, *, to_any: bool = False
     ) -> Application:
-        """Give the domain to the application with the id `to`, of the same organisation unless `to_any` is set.
-        Returns that application. Raises: `Refused`."""
+        """Give the domain to the application with the id `to`. Without `to_any`, that is one of the same organisation,
+        and a suspended application keeps what it has. Returns that application. Raises: `Refused`."""
         try:
             if url is not None:
                 read_application_url(url, self.policy)
@@ -107,6 +107,8 @@ class DomainActions:
                 if target is None or not (to_any or (is_ours and application.organisation_id is not None)):
                     raise NotTransferable("there is no application with that id in its organisation")
                 await self._require_held(connection, application, name)
+                if not to_any and await policies.find(connection, "application", application.id) is not None:
+                    raise NotTransferable(f"application {application.id} is suspended: only operators transfer from it")
                 await transfer(connection, name, target, url, holder=application.id)
         except NotTransferable as error:
             raise Refused(NOT_TRANSFERABLE, hint=str(error)) from error

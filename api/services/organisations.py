@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from api.errors import (
     FORBIDDEN,
     MEMBER_REFUSED,
+    NO_SUCH_ORGANISATION,
     NOT_A_MEMBER,
     NOT_FOUND,
     ORGANISATION_TAKEN,
@@ -24,10 +25,11 @@ from api.errors import (
     invalid_parameter,
 )
 from api.rights import Rights
-from common.accounts import InvalidEmail, Permission, Role, hash_token, link_of, mint_random_token, parse_email
+from api.services import credentials
+from common.accounts import InvalidEmail, Permission, Role, parse_email
 from common.application_settings import InvalidSetting, read_name
 from common.applications import is_id
-from common.db import audit, grants, sessions, user_keys, users
+from common.db import audit, grants, user_keys, users
 from common.db.pool import Database
 from common.db.session import Connection
 from common.db.users import AlreadyExists, Member, Organisation, User
@@ -37,7 +39,8 @@ _OWN_LINK = "an API key makes no link for its own user: make it on the dashboard
 
 @dataclass(frozen=True, slots=True)
 class OrganisationService:
-    """One a process; every request brings its user's rights. `base_url`: where links lead."""
+    """Organisation use cases. One instance per process; each call takes the caller's rights. `base_url`: where links
+    lead."""
 
     database: Database
     base_url: str
@@ -52,16 +55,8 @@ class OrganisationService:
     async def create(self, rights: Rights, name: str) -> Organisation:
         """Raises: `Refused`."""
         rights.require_operator(Permission.OWN)
-        try:
-            read = read_name(name)
-            async with self.database.transaction() as connection:
-                made = await users.create_organisation(connection, read)
-                await audit.record(connection, "organisation.create", made.name, organisation_id=made.id)
-        except InvalidSetting as error:
-            raise Refused(invalid_parameter("name"), hint=str(error)) from error
-        except AlreadyExists as error:
-            raise Refused(ORGANISATION_TAKEN, hint=str(error)) from error
-        return made
+        async with self.database.transaction() as connection:
+            return await _create(connection, name)
 
     async def find(
         self, rights: Rights, organisation_id: str, permission: Permission = Permission.VIEW
@@ -74,6 +69,15 @@ class OrganisationService:
                 found = await users.get_organisation(connection, organisation_id)
         if found is None:
             raise Refused(NOT_FOUND)
+        return found
+
+    async def find_named(self, rights: Rights, text: str) -> Organisation:
+        """Return the organisation with this id or name. Raises: `Refused`."""
+        rights.require_operator()
+        async with self.database.connection() as connection:
+            found = await users.find_organisation(connection, text)
+        if found is None:
+            raise Refused(NO_SUCH_ORGANISATION, hint=f"there is no organisation {text[:100]}")
         return found
 
     async def list_members(self, organisation: Organisation, *, after: str, most: int) -> list[Member]:
@@ -90,29 +94,15 @@ class OrganisationService:
         except InvalidEmail as error:
             raise Refused(invalid_parameter("email"), hint=str(error)) from error
         async with self.database.transaction() as connection:
-            count = await users.count_members(connection, organisation.id)
             user = await users.find_user(connection, address)
             member = await users.get_member(connection, organisation.id, user.id) if user is not None else None
             if user is not None and member is None and not rights.is_operator:
                 words = f"{address} has an account already: ask the operator to add it to {organisation.name}"
                 raise Refused(MEMBER_REFUSED, code="account_exists", hint=words)
-            if role != "owner" and member is not None:
-                await _refuse_last_owner(connection, organisation, member)
-            if member is None and count >= users.MOST_MEMBERS:
-                words = f"it has {users.MOST_MEMBERS} members, which is most"
-                raise Refused(MEMBER_REFUSED, code="members", hint=words)
             added = user or await users.create_user(connection, address)
-            has_gained = await grants.give_role(connection, added, organisation.id, role)
+            has_gained = await _give_role(connection, organisation, added, member, role)
             if has_gained and member is not None and not rights.is_operator:
                 raise _shared(added, "gives that user a higher role")
-            await audit.record(
-                connection,
-                "member.put",
-                address,
-                organisation_id=organisation.id,
-                before={"role": member.role} if member is not None else None,
-                after={"role": role},
-            )
             return await self._mint_link(connection, rights, added) if has_gained or user is None else None
 
     async def find_removable(self, rights: Rights, organisation: Organisation, user_id: str) -> Member:
@@ -153,9 +143,43 @@ class OrganisationService:
                 raise Refused(FORBIDDEN, code="key_unknown", hint="the API key ended meanwhile")
             if holder == user.id:
                 raise Refused(FORBIDDEN, code="own_link", hint=_OWN_LINK)
-        token, lifetime = mint_random_token(), sessions.LINK_LIFETIME
-        await sessions.create_link(connection, hash_token(token), user.id, lifetime, by_key=rights.by_key)
-        return link_of(self.base_url, token)
+        return await credentials.mint_link(connection, self.base_url, user, by_key=rights.by_key)
+
+
+async def join(connection: Connection, user: User, text: str, role: Role) -> None:
+    """Make a new user a member of the organisation with this id or name; one that is missing is made. The caller makes
+    the link that signs the user in. Raises: `Refused`."""
+    organisation = await users.find_organisation(connection, text) or await _create(connection, text)
+    await _give_role(connection, organisation, user, None, role)
+
+
+async def _create(connection: Connection, name: str) -> Organisation:
+    """Raises: `Refused`."""
+    try:
+        made = await users.create_organisation(connection, read_name(name))
+    except InvalidSetting as error:
+        raise Refused(invalid_parameter("name"), hint=str(error)) from error
+    except AlreadyExists as error:
+        raise Refused(ORGANISATION_TAKEN, hint=str(error)) from error
+    await audit.record(connection, "organisation.create", made.name, organisation_id=made.id)
+    return made
+
+
+async def _give_role(
+    connection: Connection, organisation: Organisation, user: User, member: Member | None, role: Role
+) -> bool:
+    """Give the user, who is `member` so far, the role. Return whether that was a gain. Raises: `Refused`."""
+    if role != "owner" and member is not None:
+        await _refuse_last_owner(connection, organisation, member)
+    try:
+        has_gained = await grants.give_role(connection, user, organisation.id, role)
+    except users.TooManyMembers as error:
+        raise Refused(MEMBER_REFUSED, code="members", hint=str(error)) from error
+    before = {"role": member.role} if member is not None else None
+    await audit.record(
+        connection, "member.put", user.email, organisation_id=organisation.id, before=before, after={"role": role}
+    )
+    return has_gained
 
 
 def _shared(user: User, what: str) -> Refused:
@@ -167,13 +191,13 @@ async def _find_member(connection: Connection, organisation: Organisation, user_
     """Raises: `Refused`."""
     member = await users.get_member(connection, organisation.id, user_id)
     if member is None:
-        raise Refused(NOT_A_MEMBER)
+        raise Refused(NOT_A_MEMBER, hint=f"the user is no member of {organisation.name}")
     return member
 
 
 async def _find_removable(connection: Connection, rights: Rights, organisation: Organisation, user_id: str) -> Member:
     """Raises: `Refused`."""
-    leaves = user_id == rights.user.id and rights.at_most is Permission.OWN
+    leaves = user_id == rights.user_id and rights.at_most is Permission.OWN
     rights.require(Permission.VIEW if leaves else Permission.OWN, organisation.id)
     member = await _find_member(connection, organisation, user_id)
     await _refuse_last_owner(connection, organisation, member)

@@ -16,13 +16,18 @@ from __future__ import annotations
 from common.accounts import PERMISSIONS, Role
 from common.db import audit
 from common.db.session import Connection
-from common.db.users import User, list_memberships
+from common.db.users import User, list_memberships, refuse_full
 
 
 async def give_role(connection: Connection, user: User, organisation_id: str, role: Role) -> bool:
-    """Make the user a member, or change the member's role. Returns whether that was a gain."""
+    """Make the user a member, or change the member's role. Returns whether that was a gain.
+
+    Raises: `TooManyMembers`.
+    """
     is_operator = await _lock(connection, user)
     roles = {each.organisation.id: each.role for each in await list_memberships(connection, user.id)}
+    if organisation_id not in roles:
+        await refuse_full(connection, organisation_id)
     await connection.execute(
         "insert into memberships (user_id, organisation_id, role) values ($1, $2, $3)"
         " on conflict (user_id, organisation_id) do update set role = excluded.role",

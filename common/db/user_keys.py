@@ -19,7 +19,6 @@ from datetime import datetime
 from asyncpg import Record
 
 from common.accounts import Permission
-from common.db import audit
 from common.db.session import Connection
 from common.db.users import User
 
@@ -72,10 +71,7 @@ async def add(
     )
     if row is None:
         return None
-    key = _key(row)
-    after = {"key": key.id, "name": name, "permission": permission.value, "expires_at": key.expires_at}
-    await audit.record(connection, "user_key.create", user.email, after=after)
-    return key
+    return _key(row)
 
 
 async def find(connection: Connection, token_hash: bytes) -> FoundKey | None:
@@ -129,8 +125,6 @@ async def revoke(connection: Connection, user: User, key_id: str) -> str | None:
     name: str | None = await connection.fetchval(
         "delete from user_keys where user_id = $1 and id = $2 returning name", user.id, key_id
     )
-    if name is not None:
-        await audit.record(connection, "user_key.revoke", user.email, before={"key": key_id, "name": name})
     return name
 
 

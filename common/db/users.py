@@ -30,6 +30,10 @@ class LastOwner(FrontageError):
     """The organisation would be without an owner."""
 
 
+class TooManyMembers(FrontageError):
+    """The organisation has as many members as it may have."""
+
+
 @dataclass(frozen=True, slots=True)
 class User:
     """`email` is in lower case. `has_password`: else only a link signs in. `credentials_ended_at`: when the user last
@@ -105,9 +109,11 @@ async def set_password_hash(connection: Connection, user_id: str, password_hash:
     await connection.execute("update users set password_hash = $2 where id = $1", user_id, password_hash)
 
 
-async def delete_user(connection: Connection, user_id: str) -> None:
-    """With memberships, sessions and links."""
-    await connection.execute("delete from users where id = $1", user_id)
+async def delete_user(connection: Connection, user: User) -> None:
+    """Delete the user, with memberships, sessions and links. Raises: `LastOwner`."""
+    for membership in await list_memberships(connection, user.id):
+        await refuse_last_owner(connection, membership.organisation.id, Member(user, membership.role))
+    await connection.execute("delete from users where id = $1", user.id)
 
 
 async def list_users(connection: Connection, *, after: str = "", most: int) -> list[User]:
@@ -184,13 +190,16 @@ async def list_members(
     return [_member(row) for row in rows]
 
 
-async def count_members(connection: Connection, organisation_id: str) -> int:
-    """The organisation is locked, so that two requests do not add the last one that it may have."""
-    await connection.execute("select from organisations where id = $1 for update", organisation_id)
+async def refuse_full(connection: Connection, organisation_id: str) -> None:
+    """Refuse one more member than an organisation may have. The organisation is locked until the transaction ends, so
+    that two requests do not add the last one. Raises: `TooManyMembers`.
+    """
+    name = await _lock_organisation(connection, organisation_id)
     count: int = await connection.fetchval(
         "select count(*) from memberships where organisation_id = $1", organisation_id
     )
-    return count
+    if count >= MOST_MEMBERS:
+        raise TooManyMembers(f"{name} has {MOST_MEMBERS} members, which is most")
 
 
 async def get_member(connection: Connection, organisation_id: str, user_id: str) -> Member | None:
@@ -214,13 +223,21 @@ async def refuse_last_owner(connection: Connection, organisation_id: str, member
     """Refuse to let the organisation's only owner go, or have a lower role. The organisation is locked until the
     transaction ends, so that two owners do not leave at the same time. Raises: `LastOwner`.
     """
-    await connection.execute("select from organisations where id = $1 for update", organisation_id)
+    name = await _lock_organisation(connection, organisation_id)
     owners: list[str] = await connection.fetchval(
         "select coalesce(array_agg(user_id), '{}') from memberships where organisation_id = $1 and role = 'owner'",
         organisation_id,
     )
     if owners == [member.user.id]:
-        raise LastOwner(f"{member.user.email} is its only owner: make another member an owner first")
+        raise LastOwner(f"{member.user.email} is the only owner of {name}: make another member an owner first")
+
+
+async def _lock_organisation(connection: Connection, organisation_id: str) -> str | None:
+    """Return the organisation's name."""
+    name: str | None = await connection.fetchval(
+        "select name from organisations where id = $1 for update", organisation_id
+    )
+    return name
 
 
 def _member(row: Record) -> Member:

@@ -11,9 +11,10 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
-from common.accounts import Permission, hash_token, mint_key
+from api.services import credentials
+from common.accounts import Permission
 from common.application_settings import InvalidSetting, read_name
-from common.db import audit, passkeys, sessions, user_keys, users
+from common.db import passkeys, sessions, user_keys, users
 from common.passwords import PasswordRefused, hash_password, verify_password
 
 CONFIRM = f"{ROOT}/account/confirm"
@@ -59,9 +60,7 @@ class AccountPages:
         async with self._context.database.transaction() as connection:
             if not await sessions.hold(connection, visitor.session_hash):
                 return self._context.renderer.redirect(f"{ROOT}/account")
-            await users.set_password_hash(connection, visitor.user.id, hashed)
-            await sessions.end_all(connection, visitor.user.id, but=visitor.session_hash)
-            await audit.record(connection, "user.set_password", visitor.user.email)
+            await credentials.set_password(connection, visitor.user, hashed, but=visitor.session_hash)
         flash = Flash("Your password is set. Other sessions of yours have ended.")
         return self._context.renderer.redirect(f"{ROOT}/account", flash)
 
@@ -89,11 +88,10 @@ class AccountPages:
         days = next((each for each in KEY_DAYS if str(each) == text_of(request, "days")), None)
         if permission is None or days is None:
             raise web.HTTPBadRequest
-        token = mint_key()
         async with context.database.transaction() as connection:
             if not await sessions.hold_confirmed(connection, visitor.session_hash):
                 return context.renderer.redirect(CONFIRM)
-            made = await user_keys.add(connection, visitor.user, hash_token(token), name, permission, days)
+            made = await credentials.make_key(connection, visitor.user, name, permission, days)
         if made is None:
             words = f"Not made: you have {user_keys.MOST_OF_USER} keys, which is most. Revoke one that is not used."
             return await account_page(context, request, status=422, key_error=words)
@@ -102,13 +100,13 @@ class AccountPages:
             "secret.html",
             title=f"{name} is made",
             words="Copy the key now. It is shown here and never again; revoke it under Account when it is not needed.",
-            secrets=[("API key", token)],
+            secrets=[("API key", made.token)],
             back=f"{ROOT}/account",
         )
 
     async def revoke_key(self, request: web.Request) -> web.StreamResponse:
         async with self._context.database.transaction() as connection:
-            name = await user_keys.revoke(connection, visitor_of(request).user, text_of(request, "key"))
+            name = await credentials.revoke_key(connection, visitor_of(request).user, text_of(request, "key"))
         flash = Flash(f"{name} is revoked: it opens nothing from now on.") if name is not None else None
         return self._context.renderer.redirect(f"{ROOT}/account", flash)
 

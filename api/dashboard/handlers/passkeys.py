@@ -16,9 +16,10 @@ from api.dashboard.passkeys import Assertion, NotProven, Passkeys, ProofPurpose,
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import SignedInVisitor, visitor_of
 from api.requests import CLIENT_ADDRESS, REQUEST_ID
+from api.services import credentials
 from common.actors import Actor, acting
 from common.application_settings import InvalidSetting, read_name
-from common.db import audit, passkeys, sessions, users
+from common.db import passkeys, sessions, users
 from common.db.passkeys import StoredKey
 from common.db.session import Connection
 from common.logs import get_logger
@@ -134,11 +135,10 @@ class PasskeyPages:
         async with context.database.transaction() as connection:
             if not await sessions.hold_confirmed(connection, visitor.session_hash):
                 return context.renderer.redirect(CONFIRM)
-            is_new = await passkeys.use_challenge(connection, hash_challenge(made.challenge)) and await passkeys.add(
-                connection, visitor.user.id, made.credential_id, made.public_key, made.sign_count, name
+            is_new = await passkeys.use_challenge(connection, hash_challenge(made.challenge))
+            is_new = is_new and await credentials.add_passkey(
+                connection, visitor.user, made.credential_id, made.public_key, made.sign_count, name
             )
-            if is_new:
-                await audit.record(connection, "passkey.add", visitor.user.email, after={"name": name})
         if not is_new:
             return await account_page(context, request, status=422, passkey_error=_FULL)
         return context.renderer.redirect(f"{ROOT}/account", Flash(f"{name} signs you in from now on."))
@@ -155,10 +155,7 @@ class PasskeyPages:
         async with context.database.transaction() as connection:
             if not await sessions.hold_confirmed(connection, visitor.session_hash):
                 return context.renderer.redirect(CONFIRM)
-            name = await passkeys.remove(connection, visitor.user.id, credential_id)
-            if name is not None:
-                await sessions.end_all(connection, visitor.user.id, but=visitor.session_hash)
-                await audit.record(connection, "passkey.remove", visitor.user.email, before={"name": name})
+            name = await credentials.remove_passkey(connection, visitor.user, credential_id, but=visitor.session_hash)
         if name is None:
             return context.renderer.redirect(f"{ROOT}/account")
         flash = Flash(f"{name} signs in no more. Other sessions of yours have ended.")
@@ -194,11 +191,7 @@ async def _use(connection: Connection, proof: _Proof) -> bool:
     """Whether the proof is good, now and never again."""
     if not await passkeys.use_challenge(connection, hash_challenge(proof.assertion.challenge)):
         return False
-    if await passkeys.note_use(connection, proof.assertion.credential_id, proof.sign_count):
-        return True
-    why = {"passkey": proof.key.name, "reason": "its sign count went back, as that of a copy does"}
-    await audit.record(connection, "passkey.refused", proof.key.email, after=why)
-    return False
+    return await credentials.note_passkey_use(connection, proof.key, proof.assertion.credential_id, proof.sign_count)
 
 
 def _holder(visitor: SignedInVisitor) -> str:

@@ -14,9 +14,10 @@ from api.dashboard.password_checks import PasswordChecks, TooManyPasswords
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import VISITOR, visitor_of
 from api.requests import CLIENT_ADDRESS, REQUEST_ID
+from api.services import credentials
 from common.accounts import InvalidEmail, hash_token, mint_random_token, parse_email
 from common.actors import Actor, acting
-from common.db import audit, sessions, users
+from common.db import sessions, users
 from common.db.users import User
 from common.logs import get_logger
 
@@ -126,9 +127,9 @@ async def start_session(
                 await sessions.end(connection, visitor.session_hash)
             agent = request.headers.get("User-Agent", "")
             address = request[CLIENT_ADDRESS]
-            is_started = await sessions.start(connection, hash_token(token), user, address, agent, by_key=by_key)
-            if is_started:
-                await audit.record(connection, "user.sign_in", user.email, after=by)
+            is_started = await credentials.start_session(
+                connection, hash_token(token), user, address, agent, by, by_key=by_key
+            )
     if not is_started:
         return sign_in_page(context, request, status=422, error=_ENDED_MEANWHILE)
     response = context.renderer.redirect(location)

@@ -12,7 +12,7 @@ import pytest
 
 from api.services.removals import Removals
 from common.actors import Actor, acting
-from common.db import application_removal, domains
+from common.db import application_removal, domains, policies
 from common.db.applications import get_application
 from common.errors import DatabaseUnavailable
 from tests.integration.api.conftest import Service
@@ -154,6 +154,11 @@ async def test_a_domain_is_transferred_within_the_organisation_alone(service: Se
     assert await transfer(partner, stranger.id, asks=another, **origin) == 404
     assert await transfer(stranger, stranger.id, asks=another, **origin) == 404
     assert await transfer(sibling, partner.id, **origin) == 404
+    async with service.database.transaction() as connection:
+        await policies.put(connection, "application", partner.id, 403, "Spam.")
+    assert await transfer(partner, sibling.id, **origin) == 409  # its domains would be served again
+    async with service.database.transaction() as connection:
+        await policies.remove(connection, "application", partner.id)
     assert await transfer(partner, sibling.id, **origin) == 200
     async with service.database.connection() as connection:
         (held,) = await domains.find(connection, "shop.customer.test")

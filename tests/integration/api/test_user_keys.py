@@ -98,7 +98,7 @@ async def test_a_key_ends_with_its_time_its_user_and_its_revocation(service: Ser
     assert (expired.status, expired.body["code"]) == (401, "key_expired")
     assert expired.headers["WWW-Authenticate"].endswith('error="invalid_token"')
     async with service.database.transaction() as connection:
-        await users.delete_user(connection, bob.user.id)
+        await users.delete_user(connection, bob.user)
     assert (await bob.call("GET", "/account")).status == 401
 
 

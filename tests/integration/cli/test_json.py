@@ -129,12 +129,17 @@ async def type_about_people(operator: Operator, database: Database) -> None:
     await type_about_gains(operator)
 
 
+def last_owner(email: str) -> dict[str, str]:
+    words = f"{email} is the only owner of Acme: make another member an owner first"
+    return {"message": words, "code": "last_owner"}
+
+
 async def type_about_owners(operator: Operator) -> None:
     """The only owner of an organisation keeps the role until there is another."""
     run, ada, eve = operator.type, "ada@acme.test", "eve@acme.test"
     for command in (("organisation remove-member",), ("organisation add-member", "--role", "viewer")):
         refused = await run(command[0], "Acme", ada, *command[1:], fails=True)
-        assert refused == {"message": f"Acme: {ada} is its only owner: make another member an owner first"}
+        assert refused == last_owner(ada)
     assert [each["members"] for each in await run("organisation list")] == [{ada: "owner"}]
     await run("user create", eve, "--organisation", "Acme")
     await run("organisation add-member", "Acme", ada, "--role", "viewer")
@@ -142,7 +147,8 @@ async def type_about_owners(operator: Operator) -> None:
     last, before_last = (await run("audit"))["entries"][:2]
     assert (last["action"], last["before"]) == ("member.remove", {"role": "viewer"})
     assert (before_last["action"], before_last["before"]) == ("member.put", {"role": "owner"})
-    await run("user delete", eve)
+    refused = await run("user delete", eve, fails=True)
+    assert refused == last_owner(eve)
 
 
 async def type_about_gains(operator: Operator) -> None:
@@ -159,6 +165,13 @@ async def type_about_gains(operator: Operator) -> None:
     assert all("/dashboard/link/" in each for each in links)
     assert (await run("user operator", bob))["signInOnce"] is None
     assert (await run("user operator", bob, "--off"))["signInOnce"] is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(users, "MOST_MEMBERS", 1)
+        refused = await run("organisation add-member", "Other", "eve@acme.test", fails=True)
+        assert refused == {"message": "Other has 1 members, which is most", "code": "members"}
+        refused = await run("user create", "joe@acme.test", "--organisation", "Other", fails=True)
+        assert refused == {"message": "Other has 1 members, which is most", "code": "members"}
+    await run("organisation add-member", "Other", "eve@acme.test", "--role", "owner")
     await run("user delete", bob)
 
 

@@ -227,5 +227,5 @@ async def test_a_user_has_twenty_passkeys_each_registered_once_and_they_go_with_
     async with dashboard.service.database.transaction() as connection:
         user = await users.find_user(connection, EMAIL)
         assert user is not None
-        await users.delete_user(connection, user.id)
+        await connection.execute("delete from users where id = $1", user.id)
         assert await connection.fetchval("select count(*) from passkeys") == 0

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from yarl import URL
 
 from common.db.session import Patience
 from common.passwords import verify_password
@@ -305,6 +306,40 @@ async def test_a_form_that_cannot_be_read_is_the_clients_fault(dashboard: Dashbo
         for path in ("/dashboard/sign-in", "/dashboard/link/x", "/dashboard/sign-in/passkey"):
             page = await browser.send("POST", path, data=body.encode(), headers=headers)
             assert page.status in (400, 403), page  # 403: read, and without the token of the form
+    assert not [each for each in entries if each["level"] == "error"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [f"{URL_ENCODED}; charset={each}" for each in ("punycode", "unicode_escape", "utf-7", "idna", "utf-16", "latin-1")]
+    + [f"{IN_PARTS}; boundary=b"],
+)
+async def test_a_form_is_read_in_the_one_way_that_browsers_send_it(dashboard: Dashboard, kind: str) -> None:
+    """A quarter of a megabyte of punycode stopped the API for three seconds; escapes made text that none can write."""
+    browser = await dashboard.browser()
+    csrf = (await browser.get("/dashboard/sign-in")).csrf
+    body = part(NAMED) if IN_PARTS in kind else f"csrf={csrf}&email=a"
+    headers = {"Content-Type": kind, "Origin": browser.url}
+    assert (await browser.send("POST", "/dashboard/sign-in", data=body.encode(), headers=headers)).status == 400
+
+
+async def test_no_field_that_a_program_forges_makes_a_page_fail(dashboard: Dashboard) -> None:
+    url = URL((await dashboard.browser()).url)
+    origin = f"Origin: {url}".encode()
+    with capture_logs() as entries:
+        for field in (
+            b"Origin: http://[",
+            origin + b"\r\nCookie: frontage-guest=\xff",
+            origin + b"\r\nCookie: frontage-session=\xff",
+            origin + b"\r\nCookie: frontage-guest=x; frontage-device=\xff",
+            origin + b"\r\nContent-Encoding: gzip",
+        ):
+            reader, writer = await asyncio.open_connection(url.host, url.port)
+            head = b"POST /dashboard/sign-in HTTP/1.1\r\nHost: %b\r\nConnection: close\r\n" % url.authority.encode()
+            writer.write(head + field + b"\r\nContent-Type: %b\r\n" % URL_ENCODED.encode())
+            writer.write(b"Content-Length: 14\r\n\r\ncsrf=%ED%A0%80")
+            assert (await reader.readline())[9:12] in (b"400", b"403"), field
+            writer.close()
     assert not [each for each in entries if each["level"] == "error"]
 
 

@@ -269,11 +269,11 @@ async def test_an_organisation_keeps_an_owner(dashboard: Dashboard) -> None:
     path = f"/dashboard/organisations/{organisation.id}"
     page = await owner.post(f"{path}/members", of=path, email="ada@acme.example", role="viewer")
     assert page.status == 422
-    assert "ada@acme.example is its only owner: make another member an owner first" in page.words
+    assert "ada@acme.example is the only owner of Acme: make another member an owner first" in page.words
     async with dashboard.service.database.connection() as connection:
         [member] = await users.list_members(connection, organisation.id)
     page = await owner.post(f"{path}/members/remove", of=path, user=member.user.id)
-    assert (page.status, "is its only owner" in page.words) == (422, True)
+    assert (page.status, "is the only owner of Acme" in page.words) == (422, True)
 
 
 async def test_a_member_is_removed_once_that_is_confirmed(dashboard: Dashboard) -> None:

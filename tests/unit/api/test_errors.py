@@ -1,7 +1,8 @@
 import pytest
 from aiohttp import web
 
-from api.errors import Refusal, refusal_of_failure, refusal_of_http
+from api.errors import Refusal, refusal_of_failure
+from api.middlewares import refusal_of_http
 from common.errors import DatabaseUnavailable
 
 

@@ -1,0 +1,87 @@
+"""The API's services for a command: it acts with an operator's rights, and prints what they refuse in their words."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from common.errors import OperatorError
+
+if TYPE_CHECKING:
+    from api.errors import Refused
+    from api.services.organisations import OrganisationService
+    from api.services.users import UserService
+    from common.db.pool import Database
+    from common.secrets import Keyring
+    from common.settings import Settings
+
+T = TypeVar("T")
+
+
+class CommandRefused(OperatorError):
+    """What a service refused. `code` is for programs."""
+
+    def __init__(self, words: str, code: str | None) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class CommandServices:
+    """Services of one command, each made when it is asked for: a command imports the one that it needs."""
+
+    settings: Settings
+    database: Database
+    keyring: Keyring
+
+    @property
+    def users(self) -> UserService:
+        from api.services.users import UserService
+
+        return UserService(self.database, self.settings.base_url)
+
+    @property
+    def organisations(self) -> OrganisationService:
+        from api.services.organisations import OrganisationService
+
+        return OrganisationService(self.database, self.settings.base_url)
+
+
+def run_with_services(work: Callable[[CommandServices], Awaitable[T]]) -> T:
+    """Do `work` with services whose keys are known to open what the database holds.
+
+    Raises: `OperatorError`, `DatabaseUnavailable`.
+    """
+    from common.settings import load
+
+    return asyncio.run(_run(load(os.environ), work))
+
+
+async def _run(settings: Settings, work: Callable[[CommandServices], Awaitable[T]]) -> T:
+    from api.cli.database import open_database
+    from api.errors import Refused
+
+    async with open_database(settings) as (database, keyring):
+        try:
+            return await work(CommandServices(settings, database, keyring))
+        except Refused as error:
+            raise refused(error) from error
+
+
+def refused(error: Refused) -> CommandRefused:
+    """Return the error of a command for what a service refused: its hint, or else the message of the API."""
+    from api import errors
+
+    lists = {
+        errors.NO_SUCH_ORGANISATION: "`frontage organisation list` prints them",
+        errors.NO_SUCH_USER: "`frontage user list` prints them",
+        errors.NO_SUCH_APPLICATION: "`frontage app list` prints them",
+        errors.NO_SUCH_KEY: "`frontage user keys` prints them",
+        errors.NO_SUCH_PASSKEY: "`frontage user passkeys` prints them",
+    }
+    words = error.hint or error.refusal.message
+    where = lists.get(error.refusal)
+    return CommandRefused(f"{words}: {where}" if where else words, error.code)

@@ -1,0 +1,86 @@
+"""What an operator changes by a command is in the audit log once, with the operator's login name."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.cli import frontage
+
+PASSWORD = "correct horse battery staple\n"
+
+
+class Terminal:
+    """Runs commands, and reads what each of them added to the audit log."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self._env = env
+        self._seen: set[str] = set()
+
+    def run(self, *arguments: str) -> Any:
+        done = frontage.run(*arguments, env=self._env)
+        assert done.returncode == 0, (arguments, done.stderr)
+        return json.loads(done.stdout)
+
+    def changes(self, *arguments: str) -> tuple[Any, list[str]]:
+        """Return what the command prints, and the actions that it added to the log."""
+        shown = self.run(*arguments, "--json")
+        added = [
+            each for each in self.run("audit", "--json", "--limit", "1000")["entries"] if each["id"] not in self._seen
+        ]
+        self._seen |= {each["id"] for each in added}
+        assert {(each["way"], each["actor"]) for each in added} <= {("command", "operator-of-the-test")}, added
+        return shown, [each["action"] for each in reversed(added)]
+
+
+@pytest.fixture
+def terminal(dsn: str, tmp_path: Path) -> Terminal:
+    env = frontage.environment(tmp_path / "state", DATABASE_URL=dsn, DNS_SERVERS="127.0.0.1:1")
+    env["SUDO_USER"] = "operator-of-the-test"
+    return Terminal(env)
+
+
+def test_changes_of_people_are_recorded_once(terminal: Terminal) -> None:
+    terminal.run("migrate", "--json")
+
+    def recorded(*arguments: str) -> list[str]:
+        return terminal.changes(*arguments)[1]
+
+    ada = "ada@acme.test"
+    assert recorded("organisation", "create", "Acme") == ["organisation.create"]
+    assert recorded("user", "create", ada, "--organisation", "Acme") == ["user.create", "member.put"]
+    assert recorded("user", "create", "eve@acme.test", "--organisation", "New") == [
+        "user.create",
+        "organisation.create",
+        "member.put",
+    ]
+    assert recorded("organisation", "add-member", "Acme", "bob@acme.test", "--role", "viewer") == ["member.put"]
+    assert recorded("organisation", "remove-member", "Acme", "bob@acme.test") == ["member.remove"]
+    assert recorded("user", "link", ada) == ["user.link"]
+    assert recorded("user", "operator", ada, "--off") == ["user.operator"]
+    assert recorded("user", "sign-out", ada) == ["user.sign_out"]
+    key, actions = terminal.changes("user", "create-key", ada, "--name", "deployment")
+    assert actions == ["user_key.create"]
+    assert recorded("user", "revoke-key", ada, key["id"]) == ["user_key.revoke"]
+    assert recorded("user", "delete", "bob@acme.test") == ["user.delete"]
+    assert recorded("user", "list") == recorded("organisation", "list") == recorded("user", "keys", ada) == []
+
+
+def test_a_refused_change_is_not_recorded(terminal: Terminal) -> None:
+    terminal.run("migrate", "--json")
+    terminal.changes("user", "create", "ada@acme.test", "--organisation", "Acme")
+    for arguments in (
+        ("organisation", "remove-member", "Acme", "ada@acme.test"),
+        ("organisation", "add-member", "Acme", "ada@acme.test"),
+        ("user", "delete", "ada@acme.test"),
+        ("user", "link", "bob@acme.test"),
+        ("organisation", "create", "A\x07cme"),
+    ):
+        done = frontage.run(*arguments, env=terminal._env)
+        assert done.returncode == 1, arguments
+        assert not re.search("Traceback", done.stderr)
+    assert terminal.changes("user", "list")[1] == []
