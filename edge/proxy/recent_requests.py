@@ -35,7 +35,8 @@ class KnownFields:
     route: Final[Route]
     surroundings: Final[Surroundings]
     generation: int
-    uploads: dict[bytes, FieldFacts] = field(default_factory=dict)  # by the length of the body, as stated
+    uploads: dict[bytes, tuple[bytes, FieldFacts]] = field(default_factory=dict)
+    """The length of a body, and the facts of a request that has one, by the value that states it."""
 
     def holds_in(self, routes: RouteTable) -> bool:
         """Return whether `route` is still its domain's route; if so, it is known to be so in the table's generation."""

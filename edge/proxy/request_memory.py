@@ -145,27 +145,29 @@ class RequestMemory:
             if matched is None:
                 return None
             template, groups = matched
-        if template is self._template and host_of(template, groups) == self._template_host:
-            known: KnownFields | None = self._template_known
+        if template is self._template and (not template.host_at or groups[template.host_at] == self._template_host):
+            known = self._template_known
+        elif (found := self._use_template(template, groups)) is not None:
+            known = found
         else:
-            known = self._use_template(template, groups)
-        if known is None or not known.head.fields.body:
+            return None
+        if not known.head.fields.body:
             return None
         if known.generation != recent.routes.generation and not known.holds_in(recent.routes):
             return None
         return data[end:] if self._is_upload_taken(known, template, groups) else None
 
     def _is_upload_taken(self, known: KnownFields, template: HeadTemplate, groups: tuple[bytes, ...]) -> bool:
-        method, target = groups[:2]
+        method, target = groups[0], groups[1]
         if _DOT in target and target.startswith(WELL_KNOWN):
             return False
         route, facts, length = known.route, known.head.fields, b""
         if template.length_at:
-            length = groups[template.length_at].strip(b" \t")
-            read = known.uploads.get(length) or self._read_length(known, length)
+            value = groups[template.length_at]
+            read = known.uploads.get(value) or self._read_length(known, value)
             if read is None:
                 return False
-            facts = read
+            length, facts = read
         try:
             upstream_target = paths.rewrite(route, target)
         except Rejected:
@@ -182,9 +184,10 @@ class RequestMemory:
         self.raw, self.generation = b"", _NEVER  # its bytes are not all of the request
         return True
 
-    def _read_length(self, known: KnownFields, length: bytes) -> FieldFacts | None:
-        """Return the facts of a request like the known one with a body of that length; None where it is for the parser
-        to judge."""
+    def _read_length(self, known: KnownFields, value: bytes) -> tuple[bytes, FieldFacts] | None:
+        """Return the length that the value states, and the facts of a request like the known one with such a body; None
+        where it is for the parser to judge."""
+        length = value.strip(b" \t")
         if not length.isdigit() or len(length) > _MAX_LENGTH_DIGITS or length[:1] == b"0":
             return None
         facts = _with_body(known.head.fields, int(length))
@@ -192,8 +195,8 @@ class RequestMemory:
             return None
         if len(known.uploads) >= _MAX_LENGTHS:
             known.uploads.clear()
-        known.uploads[length] = facts
-        return facts
+        known.uploads[value] = length, facts
+        return length, facts
 
     def remember(self, raw: bytes, forward: Forward) -> None:
         """`forward` is what became of `raw`, a request that `recall` did not know, or the head of one with a body."""

@@ -23,12 +23,13 @@ class Surroundings:
     """What stands before and behind the forwarded fields; the same for all requests that differ in those alone, and for
     all clients."""
 
-    __slots__ = ("_own_fields", "after", "before")
+    __slots__ = ("_before_length", "after", "before")
 
     def __init__(self, route: Route, head: RequestHead) -> None:
         self.before: Final = b" HTTP/1.1\r\nHost: " + (route.origin_host or _customer_host(head.fields))
-        self._own_fields: Final = _own_fields(route, head)
-        self.after: Final = self._own_fields + _framing_fields(route, head)
+        own = _own_fields(route, head)
+        self.after: Final = own + _framing_fields(route, head)
+        self._before_length: Final = own + b"\r\nContent-Length: "
 
     def compose(self, head: RequestHead, target: bytes, client_fields: bytes) -> bytes:
         """The whole head, for `target` at the origin. `client_fields` are `edge.http.forwarded.Client`'s."""
@@ -36,9 +37,8 @@ class Surroundings:
 
     def compose_upload(self, head: RequestHead, target: bytes, client_fields: bytes, length: bytes) -> bytes:
         """The same for a request that differs in the length of its body too, and whose `can_vary_in_length`."""
-        before, own = self.before, self._own_fields
-        framing = b"\r\nContent-Length: %b\r\n\r\n" % length
-        return b"".join((head.method, b" ", target, before, head.kept, client_fields, own, framing))
+        before, own = self.before, self._before_length
+        return b"".join((head.method, b" ", target, before, head.kept, client_fields, own, length, b"\r\n\r\n"))
 
 
 def sign(signing: Signing, head: RequestHead, composed: bytes, at: int) -> bytes:

@@ -111,9 +111,10 @@ class UpstreamDispatcher:
     def take_young(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
         """As `take`, for any request: the origin is not about to close the connection, as far as is known."""
         connection = self._take_young(origin)
-        if connection is None and self._learn_from_oldest(origin):
-            connection = self._take_young(origin)
         if connection is not None:
+            connection.holder = holder
+            return connection
+        if self._learn_from_oldest(origin) and (connection := self._take_young(origin)) is not None:
             connection.holder = holder
         elif (replaced := self._pool.make_room(origin)) is not None:
             self._replaced_count += 1

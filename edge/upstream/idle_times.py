@@ -23,11 +23,17 @@ _MAX_REMEMBERED: Final = 10_000
 
 
 class _Known:
-    __slots__ = ("closed_until", "seconds")
+    __slots__ = ("closed_until", "longest", "seconds")
+
+    longest: float  # asked for with each request that must not be sent twice
 
     def __init__(self, seconds: float) -> None:
+        self.closed_until = 0.0  # until then `seconds` only fall
+        self.set(seconds)
+
+    def set(self, seconds: float) -> None:
         self.seconds = seconds  # that an idle connection stands
-        self.closed_until = 0.0  # until then it only falls
+        self.longest = max(0.0, min(seconds / 2, seconds - _MARGIN_SECONDS))
 
 
 class IdleTimes:
@@ -42,25 +48,23 @@ class IdleTimes:
     def longest(self, origin: Origin) -> float:
         """Return how long a connection may have been idle to get a request that must not be sent twice."""
         known = self._origins.get(origin)
-        if known is None:
-            return _UNKNOWN_SECONDS
-        return max(0.0, min(known.seconds / 2, known.seconds - _MARGIN_SECONDS))
+        return _UNKNOWN_SECONDS if known is None else known.longest
 
     def note_stated(self, origin: Origin, seconds: float, now: float) -> None:
         """The origin states how long it keeps idle connections."""
         known = self._known(origin, seconds)
-        known.seconds = min(known.seconds, seconds) if now < known.closed_until else seconds
+        known.set(min(known.seconds, seconds) if now < known.closed_until else seconds)
 
     def note_survived(self, origin: Origin, seconds: float, now: float) -> None:
         """A connection was still open after so long."""
         known = self._known(origin, seconds)
         if now >= known.closed_until:
-            known.seconds = max(known.seconds, seconds)
+            known.set(max(known.seconds, seconds))
 
     def note_closed(self, origin: Origin, seconds: float, now: float) -> None:
         """The origin closed a connection that was idle for so long."""
         known = self._known(origin, seconds)
-        known.seconds = min(known.seconds, seconds)
+        known.set(min(known.seconds, seconds))
         known.closed_until = now + _CLOSE_SECONDS
 
     def _known(self, origin: Origin, seconds: float) -> _Known:

@@ -88,9 +88,13 @@ class Pool(Generic[C, W]):
         if state is None:
             return None
         idle = state.idle
-        while idle and (idle[-1].is_closing() or idle[-1].idle_since > idle_since):
-            connection = idle.pop()
-            if not connection.is_closing():
+        while idle:
+            connection = idle[-1]
+            is_closing = connection.is_closing()
+            if not is_closing and connection.idle_since <= idle_since:
+                return None
+            idle.pop()
+            if not is_closing:
                 return connection
         return None
 
