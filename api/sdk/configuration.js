@@ -9,7 +9,7 @@
 
 import { FrontageError } from "./errors.js";
 
-export const LOCALES = Object.freeze(["en", "es", "pt", "fr", "it", "de", "nl", "pl", "tr", "ja"]);
+export const LOCALES = Object.freeze(["en", "es", "pt", "fr", "it", "de", "nl", "pl", "tr", "ja", "pt-BR", "ar"]);
 export const RECORD_TYPES = Object.freeze(["A", "AAAA", "CNAME", "MX", "TXT", "NS", "SOA", "SRV", "PTR", "CAA"]);
 
 /**
@@ -45,7 +45,7 @@ export const RECORD_TYPES = Object.freeze(["A", "AAAA", "CNAME", "MX", "TXT", "N
  * @property {{code: string, message: string}} [error]
  */
 
-/** @typedef {"FINISHED_SUCCESSFULLY" | "IN_PROGRESS" | "EXISTING_RECORDS" | "LOGIN" | "MANUAL_CONFIGURATION" | "EXIT_WITH_ERROR"} LastStatus */
+/** @typedef {"FINISHED_SUCCESSFULLY" | "IN_PROGRESS" | "EXISTING_RECORDS" | "LOGIN" | "MANUAL_CONFIGURATION" | "UNDONE" | "EXIT_WITH_ERROR"} LastStatus */
 
 /**
  * @typedef {object} Succeeded
@@ -89,6 +89,11 @@ export const RECORD_TYPES = Object.freeze(["A", "AAAA", "CNAME", "MX", "TXT", "N
  * @property {(detail: Closed) => void} [onFrontageClose]
  * @property {(detail: Succeeded) => void} [onSuccess]
  * @property {(detail: StepChanged) => void} [onFrontageStepChange]
+ * @property {(detail: StepChanged) => boolean | void} [onRequestClose]  before the person closes the modal; false keeps it
+ *   open
+ * @property {(detail: {domain: string | null, link: string}) => void} [onSharedFlowSent]  a sharing link was made
+ * @property {(detail: {domain: string | null, provider: string | null, url: string}) => void}
+ *   [onManualSetupDocumentationClick]
  */
 
 const COLOUR = /^#(?:[0-9a-f]{3}|[0-9a-f]{6})$/i;
@@ -133,6 +138,9 @@ export const KEYS = Object.freeze({
   onFrontageClose: FUNCTION,
   onSuccess: FUNCTION,
   onFrontageStepChange: FUNCTION,
+  onRequestClose: FUNCTION,
+  onSharedFlowSent: FUNCTION,
+  onManualSetupDocumentationClick: FUNCTION,
 });
 
 /** @type {Readonly<Record<string, Rule>>} */
@@ -178,6 +186,9 @@ export const BROWSER_KEYS = Object.freeze([
   "onFrontageClose",
   "onSuccess",
   "onFrontageStepChange",
+  "onRequestClose",
+  "onSharedFlowSent",
+  "onManualSetupDocumentationClick",
 ]);
 
 /**

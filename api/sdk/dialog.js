@@ -30,13 +30,13 @@ export class Dialog {
    * @param {import("./words.js").Words} words
    * @param {import("./configuration.js").WhiteLabel & {name?: string}} brand
    * @param {string} nonce
-   * @param {{back: () => void, close: () => void}} on
+   * @param {{back: () => void, close: () => void, escape: () => void}} on
    */
   constructor(words, brand, nonce, on) {
     this.#words = words;
     this.#host = document.createElement("frontage-connect");
     this.#host.lang = words.locale;
-    this.#host.dir = "ltr";
+    this.#host.dir = words.direction;
     const root = this.#host.attachShadow({ mode: "open" });
     adoptStyle(root, nonce);
     applyTheme(this.#host, brand.theme ?? {});
@@ -53,7 +53,7 @@ export class Dialog {
     );
     this.#dialog.addEventListener("cancel", (event) => {
       event.preventDefault();
-      on.close();
+      on.escape();
     });
     this.#dialog.addEventListener("close", () => this.#host.isConnected && on.close());
     for (const name of ["keydown", "keyup", "keypress", "wheel", "touchmove"]) {
@@ -121,9 +121,12 @@ export class Dialog {
   }
 }
 
-/** Long names break at their dots first. @param {string} text */
+/** A name stays in one line where it fits into one; else it breaks at its dots first. @param {string} text */
 function breakable(text) {
-  return text.split(/(?<=\.)(?=\S)/).flatMap((part, number) => (number ? [el("wbr"), part] : [part]));
+  return text.split(/(\S+\.\S+)/).map((part, number) => {
+    const labels = part.split(/(?<=\.)(?=\S)/);
+    return number % 2 ? el("span", { class: "name" }, labels.flatMap((label, place) => (place ? [el("wbr"), label] : [label]))) : part;
+  });
 }
 
 /** @param {import("./configuration.js").WhiteLabel & {name?: string}} brand */

@@ -43,7 +43,7 @@ export const STEPS = Object.freeze({
   review: { lastStatus: "IN_PROGRESS", stage: 4 },
   undo: { lastStatus: "IN_PROGRESS", stage: 4 },
   undoing: { lastStatus: "IN_PROGRESS", stage: 4 },
-  undone: { lastStatus: "IN_PROGRESS", stage: 4 },
+  undone: { lastStatus: "UNDONE", stage: 4 },
   share: { lastStatus: "IN_PROGRESS", stage: 3 },
   error: { lastStatus: "EXIT_WITH_ERROR", stage: 1 },
 });
@@ -164,4 +164,15 @@ export function canUndoAtProvider(flow) {
 /** Whether the flow has written into the zone, and can take it back. @param {Flow | null} flow */
 export function canUndo(flow) {
   return Boolean(flow?.written?.length) && !["undoing", "undone", "applying"].includes(/** @type {Flow} */ (flow).state);
+}
+
+/** Whether the provider has refused the credentials, and nothing is written: others can be tried at once. @param {Flow} flow */
+export function wantsCredentials(flow) {
+  const isUntouched = !(flow.written ?? []).some(({ status }) => status === "written");
+  return flow.state === "halted" && isUntouched && ["wrong_token", "not_allowed"].includes(flow.error?.code);
+}
+
+/** Whether the person has something left to do: a page that is loaded again goes on there. @param {Flow} flow */
+export function awaitsPerson(flow) {
+  return ["checking", "unchecked", "planned", "halted"].includes(flow.state) || (flow.state === "waiting" && flow.way === "manual");
 }

@@ -5,10 +5,10 @@
  */
 
 import { Client, fetchShare } from "./client.js";
-import { forApi, readConfiguration } from "./configuration.js";
+import { forApi, LOCALES, readConfiguration } from "./configuration.js";
 import { CODES, FrontageError } from "./errors.js";
 import { Modal } from "./modal.js";
-import { loadWords } from "./words.js";
+import { chooseLocale, loadWords } from "./words.js";
 
 export { CODES, FrontageError };
 
@@ -105,7 +105,7 @@ export async function load({ apiUrl } = {}) {
  * Open the modal with the configuration that a sharing link has saved.
  *
  * @param {string} url
- * @param {Partial<Configuration>} [callbacks]  `onFrontageClose`, `onSuccess`, `onFrontageStepChange`, `getToken`
+ * @param {Partial<Configuration>} [callbacks]  `getToken`, and those whose names begin with `on`
  * @returns {Promise<Closed>}
  */
 export async function loadSharedFlow(url, callbacks = {}) {
@@ -136,7 +136,8 @@ async function openModal(given, share) {
     throw new FrontageError("invalid_configuration", "dnsRecords: expected the records to set, or a configurationId", { key: "dnsRecords" });
   }
   const apiUrl = apiUrlOf(configuration);
-  const words = await loadWords(apiUrl, configuration.locale ?? "en", configuration.whiteLabel?.copy ?? {});
+  const locale = configuration.locale ?? chooseLocale([document.documentElement.lang, ...navigator.languages], LOCALES);
+  const words = await loadWords(apiUrl, locale, configuration.whiteLabel?.copy ?? {});
   const modal = new Modal(configuration, new Client(apiUrl, configuration), words, { nonce: SCRIPT?.nonce ?? "", share });
   page.open.push(modal);
   try {

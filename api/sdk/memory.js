@@ -1,11 +1,13 @@
 /**
- * Which flow belongs to a domain: remembered for the tab's session, so that a modal that is opened again goes on where
- * it was. A flow's id opens nothing without a token.
+ * Which flow belongs to a domain, which domain was the last, and which records the person has ticked: remembered for the
+ * tab's session, so that a modal that is opened again, or a page that is loaded again, goes on where it was. A flow's id
+ * opens nothing without a token.
  */
 
 import { forApi } from "./configuration.js";
 
 const PREFIX = "frontage:flow:";
+const TICKS = "frontage:ticks:";
 
 /**
  * @param {import("./configuration.js").Configuration} configuration
@@ -13,11 +15,7 @@ const PREFIX = "frontage:flow:";
  * @returns {string | null}
  */
 export function rememberedFlow(configuration, name) {
-  try {
-    return sessionStorage.getItem(keyOf(configuration, name));
-  } catch {
-    return null; // storage may be forbidden
-  }
+  return read(keyOf(configuration, name));
 }
 
 /**
@@ -26,8 +24,38 @@ export function rememberedFlow(configuration, name) {
  * @param {string} flowId
  */
 export function rememberFlow(configuration, name, flowId) {
+  write(keyOf(configuration, name), flowId);
+  write(keyOf(configuration, ""), name);
+}
+
+/** The domain that was connected last with this configuration. @param {import("./configuration.js").Configuration} configuration */
+export function rememberedName(configuration) {
+  return read(keyOf(configuration, ""));
+}
+
+/** The numbers of the records that the person has ticked in a flow. @param {string} flowId @returns {Set<number>} */
+export function rememberedTicks(flowId) {
+  return new Set(JSON.parse(read(TICKS + flowId) ?? "[]"));
+}
+
+/** @param {string} flowId @param {Set<number>} ticks */
+export function rememberTicks(flowId, ticks) {
+  write(TICKS + flowId, JSON.stringify([...ticks]));
+}
+
+/** @param {string} key @returns {string | null} */
+function read(key) {
   try {
-    sessionStorage.setItem(keyOf(configuration, name), flowId);
+    return sessionStorage.getItem(key);
+  } catch {
+    return null; // storage may be forbidden
+  }
+}
+
+/** @param {string} key @param {string} value */
+function write(key, value) {
+  try {
+    sessionStorage.setItem(key, value);
   } catch {
     // then it starts anew
   }

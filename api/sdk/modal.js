@@ -12,8 +12,19 @@ import { reconnectPause } from "./client.js";
 import { Dialog } from "./dialog.js";
 import { forApi } from "./configuration.js";
 import { FrontageError } from "./errors.js";
-import { canUndo, canUndoAtProvider, hasEnded, lacksCertificate, providerName, stepBefore, stepOf, STEPS } from "./flow.js";
-import { rememberFlow, rememberedFlow } from "./memory.js";
+import {
+  awaitsPerson,
+  canUndo,
+  canUndoAtProvider,
+  hasEnded,
+  lacksCertificate,
+  providerName,
+  stepBefore,
+  stepOf,
+  STEPS,
+  wantsCredentials,
+} from "./flow.js";
+import { rememberFlow, rememberedFlow, rememberedName } from "./memory.js";
 import { domainStep } from "./steps/domain.js";
 import { checkingStep, uncheckedStep } from "./steps/checking.js";
 import { conflictsStep, reviewStep, undoStep } from "./steps/changes.js";
@@ -62,6 +73,8 @@ export class Modal {
   typed = "";
   /** The way that the person is about to take. @type {any} */
   chosenWay = null;
+  /** What the person has typed for the way that is no secret, by the field's name. @type {Record<string, string>} */
+  kept = {};
   /** What is to be read above the next step. @type {string | null} */
   notice = null;
   /** @type {FrontageError | null} */
@@ -71,6 +84,8 @@ export class Modal {
   isBusy = false;
   /** Whether the browser has blocked the provider's window. */
   isWindowBlocked = false;
+  /** Whether the provider's window was open and is not any more. */
+  isWindowClosed = false;
 
   /** @type {Step | null} */
   #view = null;
@@ -80,6 +95,8 @@ export class Modal {
   #update;
   #following = new AbortController();
   #isOpen = false;
+  /** While another plan is made behind the credentials, they stay in view. */
+  #isPlanning = false;
   #hasSucceeded = false;
   /** @type {(detail: import("./configuration.js").Closed) => void} */
   #resolve = () => {};
@@ -96,7 +113,11 @@ export class Modal {
     this.words = words;
     this.share = share;
     const brand = { ...configuration.whiteLabel, name: configuration.applicationName };
-    this.dialog = new Dialog(words, brand, nonce, { back: () => this.back(), close: () => this.close() });
+    this.dialog = new Dialog(words, brand, nonce, {
+      back: () => this.back(),
+      close: () => this.requestClose(),
+      escape: () => (LASTING.includes(this.#step()) ? this.back() : this.requestClose()),
+    });
   }
 
   /**
@@ -112,10 +133,20 @@ export class Modal {
     if (typeof prefilledDomain === "string") {
       this.typed = prefilledDomain;
       this.choose(prefilledDomain);
+    } else {
+      this.#goOn();
     }
     return new Promise((resolve) => {
       this.#resolve = resolve;
     });
+  }
+
+  /** As the person asks; the partner's page may keep the modal open. */
+  requestClose() {
+    const { domain, provider } = this.#outcome();
+    if (this.#emit("onRequestClose", { step: this.#step(), domain, provider })) {
+      this.close();
+    }
   }
 
   close() {
@@ -200,8 +231,61 @@ export class Modal {
    * @param {Record<string, string>} [credentials]
    */
   apply(way, credentials) {
+    const plain = (way.fields ?? []).filter((/** @type {any} */ field) => !field.isSecret).map((/** @type {any} */ field) => field.name);
+    this.kept = Object.fromEntries(Object.entries(credentials ?? {}).filter(([name]) => plain.includes(name)));
     const body = { way: way.way, digest: this.flow?.plan?.digest, ...(credentials && { credentials }) };
-    return this.act(() => this.post("apply", body), () => this.show(null));
+    return this.act(async () => {
+      if (this.flow?.state === "halted") {
+        await this.#planAgain(body.digest);
+      }
+      return this.post("apply", body);
+    }, () => this.show(null));
+  }
+
+  /**
+   * Make the same plan anew, from which it can be written once more.
+   *
+   * @param {string} digest  of what the person has agreed to
+   * @throws {FrontageError} `plan_changed` where the zone has changed meanwhile
+   */
+  async #planAgain(digest) {
+    this.#isPlanning = true;
+    try {
+      let flow = await this.post("plan");
+      for (let looks = 0; flow.state === "checking" && this.#isOpen; looks++) {
+        await reconnectPause(looks, this.#following.signal);
+        flow = await this.client.get(`/connect/flows/${flow.id}`);
+      }
+      if (flow.plan?.digest !== digest) {
+        throw new FrontageError("refused", "the zone has changed", { apiCode: "plan_changed" });
+      }
+    } finally {
+      this.#isPlanning = false;
+    }
+  }
+
+  /** Look whether the provider's window is still open, as long as the flow waits for it. @param {Window} opened */
+  watchWindow(opened) {
+    const timer = setInterval(() => {
+      if (!this.#isOpen || this.flow?.state !== "waiting") {
+        clearInterval(timer);
+      } else if (opened.closed) {
+        clearInterval(timer);
+        this.isWindowClosed = true;
+        this.render();
+      }
+    }, 300);
+  }
+
+  /** A sharing link was made. @param {string} link */
+  noteShared(link) {
+    this.#emit("onSharedFlowSent", { domain: this.#outcome().domain, link });
+  }
+
+  /** The partner's own guide was opened. @param {string} url */
+  noteGuide(url) {
+    const { domain, provider } = this.#outcome();
+    this.#emit("onManualSetupDocumentationClick", { domain, provider, url });
   }
 
   /** @param {{credentials?: Record<string, string>, digest?: string}} [body] */
@@ -259,6 +343,18 @@ export class Modal {
     return flow;
   }
 
+  /** Go on with the domain that the person was in the middle of, if the page was loaded again. */
+  async #goOn() {
+    const name = rememberedName(this.configuration);
+    const id = name && rememberedFlow(this.configuration, name);
+    const flow = id && (await this.client.get(`/connect/flows/${id}`).catch(() => null));
+    if (flow && awaitsPerson(flow) && this.flow === null && !this.isBusy && this.typed === "") {
+      this.typed = name;
+      this.#take(flow, true);
+      this.#follow();
+    }
+  }
+
   // What happens ----------------------------------------------------------------------------------------------------
 
   /** Follow the flow's events until it ends or the modal closes. */
@@ -314,8 +410,16 @@ export class Modal {
     }
     const moved = this.flow?.state !== flow.state;
     this.flow = flow;
-    if (moved && this.#view !== null && !LASTING.includes(this.#view) && !isAnswer && this.#view !== "error") {
+    const isPinned = this.#view === null || [...LASTING, "error"].includes(this.#view) || this.#isPlanning;
+    if (moved && !isAnswer && !isPinned) {
       this.#view = null;
+    }
+    const way = flow.ways?.find((each) => each.way === flow.way);
+    if (moved && wantsCredentials(flow) && way?.fields?.length) {
+      this.chosenWay = way;
+      this.error = new FrontageError("refused", flow.error.message, { apiCode: `credentials_${flow.error.code}` });
+      this.#view = "credentials";
+      this.#shown = "";
     }
     this.render();
     if (moved && flow.state === "closed" && flow.error) {
@@ -365,6 +469,7 @@ export class Modal {
       return;
     }
     this.#shown = shown;
+    this.announce(""); // what was said of the step before may be true no longer
     const content = VIEWS[step](this);
     this.#update = content.update;
     const canGoBack = LASTING.includes(step) || (step === "error" && this.flow !== null) || stepBefore(step, this.flow) !== null;
@@ -405,14 +510,22 @@ export class Modal {
     }
   }
 
-  /** As a callback of this modal's configuration, and as an event on the window. @param {"onFrontageClose" | "onSuccess" | "onFrontageStepChange"} name @param {any} detail */
+  /**
+   * As a callback of this modal's configuration, and as an event on the window.
+   *
+   * @param {"onFrontageClose" | "onSuccess" | "onFrontageStepChange" | "onRequestClose" | "onSharedFlowSent" | "onManualSetupDocumentationClick"} name
+   * @param {any} detail
+   * @returns {boolean}  whether the page lets it happen: false was returned nowhere, and nobody prevented the event
+   */
   #emit(name, detail) {
+    /** @type {unknown} */
+    let answer;
     try {
-      this.configuration[name]?.(detail);
+      answer = this.configuration[name]?.(detail);
     } catch (error) {
       console.error(`Frontage: ${name} has thrown`, error);
     }
-    globalThis.dispatchEvent(new CustomEvent(name, { detail }));
+    return globalThis.dispatchEvent(new CustomEvent(name, { detail, cancelable: name === "onRequestClose" })) && answer !== false;
   }
 }
 

@@ -65,6 +65,7 @@ dialog::backdrop { background: light-dark(#0f1422a6, #05070cb8); animation: fade
 .footer .plain { margin-inline-end: auto; margin-inline-start: -12px; }
 h2 { margin: 0 0 6px; font-size: 1.4375em; line-height: 1.25; font-weight: 650; letter-spacing: -.012em; text-wrap: balance; }
 h2:focus { outline: none; }
+.name { display: inline-block; max-inline-size: 100%; overflow-wrap: anywhere; }
 h3 { margin: 24px 0 8px; font-size: .875em; line-height: 1.4; font-weight: 600; color: var(--soft); }
 p { margin: 0 0 12px; text-wrap: pretty; }
 .lead { color: var(--soft); }
@@ -142,6 +143,8 @@ dd { margin: 0; min-inline-size: 0; }
 .face { display: inline-flex; gap: 6px; align-items: center; white-space: nowrap; }
 .face .icon { inline-size: 1.15em; block-size: 1.15em; }
 .copied { color: var(--good); }
+.tick { display: flex; gap: 10px; align-items: center; min-block-size: 44px; margin: 0; padding: 4px 14px; border-block-start: 1px solid var(--line); font-size: .9375em; font-weight: 400; cursor: pointer; }
+.tick input { inline-size: 18px; block-size: 18px; margin: 0; accent-color: var(--accent); flex: none; }
 .change { padding: 10px 14px; }
 .change .small { margin: 0 0 2px; }
 .before { color: var(--soft); text-decoration: line-through; text-decoration-thickness: 1px; }

@@ -87,6 +87,7 @@ export const ENGLISH = Object.freeze({
   domain_connect_waiting: "Waiting for you to confirm at {provider}",
   domain_connect_refused: "{provider} reports that the change was not made.",
   domain_connect_blocked: "The window was blocked. Use the button to open it.",
+  domain_connect_closed: "The window is closed. If you have confirmed, this goes on by itself in a moment. If not, open it again.",
   domain_connect_other: "Choose another way",
   domain_connect_undo: "Later, only {provider} can take these changes back. We keep the earlier settings to show you.",
   domain_connect_undo_lead: "{provider} made these changes, and we cannot change them there. To undo them, sign in at {provider} and set the records as they were.",
@@ -111,6 +112,14 @@ export const ENGLISH = Object.freeze({
   halted_lead: "{provider} stopped half-way. What was written is listed here.",
   halted_nothing_title: "Nothing could be written",
   halted_nothing: "{provider} did not take the changes. Nothing was written.",
+  failure_provider_unreachable: "{provider} does not answer. Try again in a few minutes.",
+  failure_rate_limited: "Many changes are being made at the moment. Try again in a minute.",
+  failure_zone_not_found: "This account at {provider} does not have {domain}. Use the account in which it is managed.",
+  failure_address_refused: "The server's address cannot be used. It must be a public one.",
+  failure_interrupted: "The change was interrupted before its end. Try again.",
+  failure_not_written: "{provider} took the change, but its name servers do not show it.",
+  failure_provider_refused: "{provider} refuses the change.",
+  failure_credentials_missing: "Something is missing here, or has another form.",
   plan_changed: "The settings of {domain} have changed meanwhile. Nothing was written; here is the new plan.",
 
   manual_title: "Add these records at {provider}",
@@ -126,6 +135,7 @@ export const ENGLISH = Object.freeze({
   manual_help: "Guide of {provider}",
   manual_partner_help: "Guide of {application}",
   manual_check: "Check now",
+  manual_tick: "I have done this",
   field_host: "Host",
   field_value: "Value",
   field_ttl: "TTL",
@@ -177,6 +187,26 @@ export const ENGLISH = Object.freeze({
   details: "Details",
 });
 
+const FROM_RIGHT = ["ar"];
+
+/**
+ * The language to speak: the first of `wanted` (BCP 47 tags, such as `pt-BR` or `de-AT`) that there is; else English.
+ *
+ * @param {readonly string[]} wanted
+ * @param {readonly string[]} known
+ */
+export function chooseLocale(wanted, known) {
+  for (const tag of wanted) {
+    const [language] = tag.split("-");
+    const found =
+      known.find((each) => each.toLowerCase() === tag.toLowerCase()) ?? known.find((each) => each === language.toLowerCase());
+    if (found) {
+      return found;
+    }
+  }
+  return "en";
+}
+
 export class Words {
   /**
    * @param {string} locale
@@ -198,6 +228,11 @@ export class Words {
    */
   of(key, values = {}) {
     return this.#texts[key].replaceAll(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+  }
+
+  /** The direction of writing. */
+  get direction() {
+    return FROM_RIGHT.includes(this.locale) ? "rtl" : "ltr";
   }
 
   /** @param {string} key */

@@ -91,7 +91,7 @@ _CHOOSING: dict[str, Any] = {
 }
 CHOSEN = {"domain": "customer.example", "subdomain": "shop", "host": "shop.customer.example", "records": [RECORD]}
 CHECKING = CHOSEN | {"state": "checking", "steps": {"provider": "running", "records": "waiting", "ways": "waiting"}}
-PLANNED = CHOSEN | {
+PLANNED: dict[str, Any] = CHOSEN | {
     "state": "planned",
     "steps": {"provider": "done", "records": "done", "ways": "done"},
     "provider": {"id": "cloudline", "name": "Cloudline", "helpUrl": "https://help.cloudline.example/dns"},

@@ -14,7 +14,7 @@ from tests.sdk.scripted_api import API, ScriptedApi, open_page
 pytestmark = SESSION_LOOP
 
 PAGE = Path(ROOT) / "api/handbook/modal.md"
-_NAME = re.compile(r"`(\w+)(?:\([^`]*\))?`")
+_NAME = re.compile(r"`([\w-]+)(?:\([^`]*\))?`")
 
 
 def rows(heading: str) -> list[list[set[str]]]:

@@ -157,7 +157,7 @@ async def test_half_written_says_what_and_tries_again_or_undoes(chromium: Browse
     )
     await screenshot(page, "halted")
     await expect(page.get_by_role("heading", name="Not everything could be written")).to_be_visible()
-    await expect(page.get_by_text("Cloudline asks to wait.")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_contain_text("Try again in a minute.")
     await expect(page.get_by_role("button", name="Undo the changes")).to_be_visible()
     api.on["plan"] = {"state": "checking"}
     await page.get_by_role("button", name="Try again").click()
@@ -189,8 +189,7 @@ AT_A_SERVER = PLANNED | {"provider": UNKNOWN_PROVIDER, "ways": SERVER_WAYS}
 async def test_a_refusal_of_an_unknown_provider_has_a_subject(chromium: Browser) -> None:
     none = [{**each, "status": "not_written"} for each in WRITTEN]
     flow = {"state": "halted", "way": "dynamic_update", "written": none, "error": {"code": "wrong_token"}}
-    page, _ = await opened_at(chromium, AT_A_SERVER | flow, "halted")
-    await expect(page.get_by_text("Your DNS server did not take the changes.")).to_be_visible()
+    page, _ = await opened_at(chromium, AT_A_SERVER | flow, "credentials")
     await expect(page.get_by_text("Your DNS server does not accept this.")).to_be_visible()
 
 

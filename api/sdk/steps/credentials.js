@@ -26,6 +26,7 @@ export function credentialFields(modal, way) {
         "aria-required": String(field.isRequired),
         "aria-describedby": `problem-${number}`,
         on: { input: () => show(number, null) },
+        props: { value: (!field.isSecret && modal.kept[field.name]) || "" },
       })
     ),
   );
@@ -52,7 +53,19 @@ export function credentialFields(modal, way) {
       el("div", { class: "field" }, el("label", { for: `credential-${number}` }, labelOf(words, field)), inputs[number], problems[number]),
     ),
   );
-  return { element, read, isNeeded: wanted.length > 0, first: inputs[0] ?? null };
+  const marked = Math.max(0, wanted.findIndex(({ isSecret }) => isSecret));
+  /** What the provider or the API has refused, beside the field that is to be typed again. */
+  const showRefusal = () => {
+    const { apiCode = "" } = modal.error ?? {};
+    if (inputs.length > 0 && apiCode.startsWith("credentials")) {
+      const key = apiCode === "credentials_missing" ? "failure_credentials_missing" : "token_wrong";
+      const values = { domain: modal.flow?.domain ?? "", provider: way.provider ?? (modal.providerName || words.of("your_server")) };
+      show(marked, words.of(key, values));
+      modal.error = null;
+      inputs[marked].focus();
+    }
+  };
+  return { element, read, showRefusal, isNeeded: wanted.length > 0, first: inputs.find((input) => !input.value) ?? inputs[0] ?? null };
 }
 
 /** In the modal's language where it has one; else as the API names it. @param {any} words @param {any} field */

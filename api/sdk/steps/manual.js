@@ -2,6 +2,7 @@
 
 import { button, code, copyButton, el, externalLink, icon } from "../elements.js";
 import { changesOf } from "../flow.js";
+import { rememberTicks, rememberedTicks } from "../memory.js";
 import { nextLook, recordState } from "./records.js";
 
 /** @typedef {import("../modal.js").Modal} Modal */
@@ -24,7 +25,7 @@ export function manualStep(modal) {
   const names = modal.providerName ? way.fieldNames : {}; // of a provider's own form
   const cards = (flow?.records ?? []).map((record, number) => {
     const change = merged.find(({ host, type }) => host === record.host && type === record.type);
-    return recordCard(modal, { manual: way.records?.[number], ...record }, names ?? {}, change && mergedValue(change));
+    return recordCard(modal, { number, manual: way.records?.[number], ...record }, names ?? {}, change && mergedValue(change));
   });
   const look = el("p", { class: "small", role: "status" });
   const update = () => {
@@ -58,11 +59,12 @@ export function manualStep(modal) {
 }
 
 /** @param {Modal} modal @param {Record<string, string>} values */
-function guides({ words, flow, configuration }, values) {
-  const links = [
-    flow?.provider?.helpUrl && externalLink(words.of("manual_help", values), flow.provider.helpUrl),
-    configuration.manualSetupDocumentation && externalLink(words.of("manual_partner_help", values), configuration.manualSetupDocumentation),
-  ].filter(Boolean);
+function guides(modal, values) {
+  const { words, flow } = modal;
+  const { manualSetupDocumentation: own } = modal.configuration;
+  const ownGuide = own ? externalLink(words.of("manual_partner_help", values), own) : null;
+  ownGuide?.addEventListener("click", () => modal.noteGuide(/** @type {string} */ (own)));
+  const links = [flow?.provider?.helpUrl && externalLink(words.of("manual_help", values), flow.provider.helpUrl), ownGuide].filter(Boolean);
   return links.length > 0 && el("p", { class: "small" }, links.flatMap((link, number) => (number ? [" · ", link] : [link])));
 }
 
@@ -113,6 +115,7 @@ function recordCard(modal, record, names, merged) {
     el("div", { class: "card-head" }, el("span", { class: "type" }, record.type), el("bdi", {}, nameOf(record, modal.flow?.domain ?? "")), state),
     merged !== undefined && el("div", { class: "change small" }, words.of("manual_merge")),
     el("dl", { class: "rows" }, rows),
+    tick(modal, record.number),
   );
   let shown = "";
   return {
@@ -124,6 +127,18 @@ function recordCard(modal, record, names, merged) {
       }
     },
   };
+}
+
+/** The person's own mark of what is typed in at the provider. @param {Modal} modal @param {number} number */
+function tick({ words, flow }, number) {
+  const ticks = rememberedTicks(flow?.id ?? "");
+  const change = () => {
+    const now = rememberedTicks(flow?.id ?? "");
+    now[box.checked ? "add" : "delete"](number);
+    rememberTicks(flow?.id ?? "", now);
+  };
+  const box = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", on: { change }, props: { checked: ticks.has(number) } }));
+  return el("label", { class: "tick" }, box, el("span", {}, words.of("manual_tick")));
 }
 
 /** @param {any} record @param {string} domain */

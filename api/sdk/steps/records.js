@@ -35,8 +35,10 @@ export function haltedStep(modal) {
   const hasWritten = written.some((entry) => entry.status === "written");
   const way = flow?.ways?.find((each) => each.way === flow.way);
   const provider = modal.providerName || way?.provider || words.of("your_server");
-  const values = { provider, domain: modal.host };
-  const isTokenWrong = ["wrong_token", "not_allowed"].includes(flow?.error?.code);
+  const values = { provider, domain: flow?.domain ?? "" };
+  const { code: failure, message, hint } = flow?.error ?? {};
+  const key = ["wrong_token", "not_allowed"].includes(failure) ? "token_wrong" : `failure_${failure}`;
+  const reason = [message, hint].filter(Boolean).join(" ");
   return {
     title: words.of(hasWritten ? "halted_title" : "halted_nothing_title"),
     body: [
@@ -45,8 +47,9 @@ export function haltedStep(modal) {
         "div",
         { class: "note bad", role: "alert" },
         icon("warning", "bad"),
-        el("p", {}, isTokenWrong ? words.of("token_wrong", values) : [flow?.error?.message, flow?.error?.hint].filter(Boolean).join(" ")),
+        el("p", {}, words.has(key) ? words.of(key, values) : reason),
       ),
+      words.has(key) && reason && el("details", {}, el("summary", {}, words.of("details")), el("p", { class: "small", lang: "en" }, reason)),
       hasWritten && el("ul", { class: "list" }, written.map((entry) => writtenItem(entry))),
     ],
     actions: [

@@ -13,6 +13,7 @@ export function shareStep(modal) {
   const make = async () => {
     try {
       const { link, expires_at: expiresAt } = /** @type {any} */ (await modal.post("share"));
+      modal.noteShared(link);
       const date = words.date(expiresAt, { dateStyle: "long" });
       lead.textContent = words.of("share_lead", { domain: modal.host, date });
       const field = /** @type {HTMLInputElement} */ (

@@ -118,6 +118,7 @@ export function credentialsStep(modal) {
       }),
     ],
     focus: fields.first,
+    update: fields.showRefusal,
   };
 }
 
@@ -156,7 +157,7 @@ export function loginStep(modal) {
   );
   const update = () => {
     const { url, returned, description } = modal.flow?.handover ?? {};
-    const key = returned ? "refused" : modal.isWindowBlocked ? "blocked" : "waiting";
+    const key = returned ? "refused" : modal.isWindowBlocked ? "blocked" : modal.isWindowClosed ? "closed" : "waiting";
     waiting.textContent = words.of(`domain_connect_${key}`, values);
     reason.textContent = description ?? "";
     note.replaceChildren(returned ? icon("warning", "warn") : icon("wait", "spin"), el("div", {}, waiting, reason));
@@ -186,11 +187,13 @@ export function loginStep(modal) {
 async function openHandover(modal, way, applied) {
   const opened = window.open("", "_blank", windowFeatures(way));
   modal.isWindowBlocked = !opened;
+  modal.isWindowClosed = false;
   await applied;
   const url = modal.flow?.handover?.url;
   if (opened && url) {
     opened.opener = null;
     opened.location.replace(url);
+    modal.watchWindow(opened);
   } else {
     opened?.close();
   }

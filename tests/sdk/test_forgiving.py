@@ -1,0 +1,245 @@
+"""The modal forgives: a wrong credential, a page that is loaded again, a window that was closed, an Escape too many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.browser import SESSION_LOOP, axe, screenshot
+from tests.sdk.scripted_api import CONFIG, PLANNED, WAYS, ScriptedApi, connect, open_page, shows
+from tests.sdk.test_steps import LIVE, MANUAL, RECORDING, closed_with, opened_at
+
+pytestmark = SESSION_LOOP
+
+OWN_SERVER = {
+    "way": "dynamic_update",
+    "fields": [
+        {"name": "key_name", "label": "Name of the TSIG key", "isSecret": False, "isRequired": True},
+        {"name": "key_secret", "label": "Secret of the key (base64)", "isSecret": True, "isRequired": True},
+    ],
+}
+REFUSED = {
+    "state": "halted",
+    "way": "dynamic_update",
+    "error": {"code": "wrong_token", "message": "The name server does not accept this key."},
+}
+
+
+async def typed_key(chromium: Browser, answer: dict[str, Any], **options: Any) -> tuple[Any, ScriptedApi]:
+    """A modal in which a TSIG key was sent, and answered so."""
+    planned = PLANNED | {"ways": [WAYS[0], OWN_SERVER, WAYS[-1]]}
+    page, api = await opened_at(chromium, planned, "way", **options)
+    await page.locator("[data-way=dynamic_update]").click()
+    api.on["apply"] = answer
+    await page.locator("[name=key_name]").fill("frontage.")
+    await page.locator("[name=key_secret]").fill("d3Jvbmc=")
+    await page.keyboard.press("Enter")
+    return page, api
+
+
+async def test_a_wrong_credential_leads_back_to_the_form_and_keeps_what_is_no_secret(chromium: Browser) -> None:
+    page, api = await typed_key(chromium, REFUSED)
+    await expect(page.get_by_role("alert").filter(has_text="does not accept this")).to_be_visible()
+    await shows(page, "credentials")
+    await expect(page.locator("[name=key_name]")).to_have_value("frontage.")
+    secret = page.locator("[name=key_secret]")
+    await expect(secret).to_have_value("")
+    await expect(secret).to_be_focused()
+    await expect(secret).to_have_attribute("aria-invalid", "true")
+    await axe(page)
+    await screenshot(page, "credentials-refused")
+    api.on["plan"] = {"state": "planned", "error": None}
+    api.on["apply"] = {"state": "propagating", "records": LIVE, "error": None}
+    await secret.fill("cmlnaHQ=")
+    await page.keyboard.press("Enter")
+    await shows(page, "records")
+    assert [body["credentials"]["key_secret"] for body in api.bodies("/apply")] == ["d3Jvbmc=", "cmlnaHQ="]
+    assert len(api.bodies("/plan")) == 1
+    assert await page.evaluate("window.steps.filter(step => step === 'halted')") == []
+
+
+async def test_a_zone_that_changed_meanwhile_is_shown_before_anything_is_written(chromium: Browser) -> None:
+    page, api = await typed_key(chromium, REFUSED)
+    await expect(page.locator("[name=key_secret]")).to_be_focused()
+    api.on["plan"] = {"state": "planned", "error": None, "plan": {**PLANNED["plan"], "digest": "another"}}
+    await page.locator("[name=key_secret]").fill("cmlnaHQ=")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert").filter(has_text="have changed meanwhile")).to_be_visible()
+    assert len(api.bodies("/apply")) == 1
+
+
+async def test_a_value_that_the_api_cannot_read_is_marked(chromium: Browser) -> None:
+    refusal = {"message": "The server is a host, or host:port.", "code": "credentials_missing"}
+    page, _ = await typed_key(chromium, (400, refusal))  # type: ignore[arg-type]
+    await expect(page.get_by_role("alert").filter(has_text="has another form")).to_be_visible()
+    await expect(page.locator("[name=key_name]")).to_have_value("frontage.")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("provider_unreachable", "antwortet nicht"),
+        ("zone_not_found", "hat customer.example nicht"),
+        ("not_written", "die Nameserver zeigen sie nicht"),
+    ],
+)
+async def test_failures_are_in_the_modals_language_and_the_servers_words_are_details(
+    chromium: Browser, code: str, words: str
+) -> None:
+    halted = PLANNED | {"state": "halted", "error": {"code": code, "message": "An English sentence."}}
+    api = ScriptedApi()
+    api.on["create"] = halted
+    page = await open_page(await chromium.new_context(), api)
+    await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example", "locale": "de"})
+    await shows(page, "halted")
+    await expect(page.get_by_role("alert")).to_contain_text(words)
+    await expect(page.get_by_text("An English sentence.")).not_to_be_visible()
+    await page.get_by_text("Einzelheiten").click()
+    await expect(page.get_by_text("An English sentence.")).to_be_visible()
+
+
+async def test_a_page_that_is_loaded_again_goes_on_where_the_person_was(chromium: Browser) -> None:
+    api = ScriptedApi()
+    api.on["create"] = PLANNED | MANUAL
+    page = await open_page(await chromium.new_context(), api)
+    await connect(page, CONFIG)
+    await page.keyboard.type("shop.customer.example")
+    await page.keyboard.press("Enter")
+    await shows(page, "manual")
+    await page.get_by_label("I have done this").check()
+    await page.reload()
+    await connect(page, CONFIG)
+    await shows(page, "manual")
+    await expect(page.get_by_label("I have done this")).to_be_checked()
+    assert len(api.bodies("/connect/flows")) == 1
+
+
+async def test_a_finished_domain_is_not_opened_again(chromium: Browser) -> None:
+    api = ScriptedApi()
+    api.on["create"] = PLANNED | {"state": "finished", "enrolments": []}
+    page = await open_page(await chromium.new_context(), api)
+    await connect(page, CONFIG)
+    await page.keyboard.type("shop.customer.example")
+    await page.keyboard.press("Enter")
+    await shows(page, "done")
+    await page.reload()
+    await connect(page, CONFIG)
+    await shows(page, "domain")
+    await expect(page.get_by_role("textbox", name="Your domain")).to_have_value("")
+
+
+async def test_escape_closes_the_topmost_layer_alone(chromium: Browser) -> None:
+    page, api = await opened_at(chromium, PLANNED, "way")
+    api.on["share"] = {"link": "https://api.frontage.example/share/x", "expires_at": "2026-12-24T00:00:00Z"}
+    await page.get_by_role("button", name="Send this to a colleague").click()
+    await shows(page, "share")
+    await page.keyboard.press("Escape")
+    await shows(page, "way")
+    await page.keyboard.press("Escape")
+    await page.wait_for_function("window.outcome")
+
+
+async def test_a_partner_keeps_the_modal_open_and_learns_of_links_and_guides(chromium: Browser) -> None:
+    api = ScriptedApi()
+    api.on["create"] = PLANNED | MANUAL
+    api.on["share"] = {"link": "https://api.frontage.example/share/x", "expires_at": "2026-12-24T00:00:00Z"}
+    page = await open_page(await chromium.new_context(), api)
+    await connect(
+        page,
+        CONFIG
+        | {"prefilledDomain": "shop.customer.example", "manualSetupDocumentation": "https://partner.example/dns"},
+        "{onRequestClose: detail => { window.asked = detail; return !!window.mayClose },"
+        " onSharedFlowSent: detail => { window.shared = detail },"
+        " onManualSetupDocumentationClick: detail => { window.guide = detail }}",
+    )
+    await shows(page, "manual")
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Close").first.click()
+    here = {"step": "manual", "domain": "shop.customer.example", "provider": "Cloudline"}
+    assert await page.evaluate("window.asked") == here
+    await page.get_by_role("link", name="Guide of").last.click()
+    guide = {"domain": here["domain"], "provider": "Cloudline", "url": "https://partner.example/dns"}
+    assert await page.evaluate("window.guide") == guide
+    await page.get_by_role("button", name="Send this to a colleague").click()
+    shared = await (await page.wait_for_function("window.shared")).json_value()
+    assert shared == {"domain": here["domain"], "link": "https://api.frontage.example/share/x"}
+    await page.keyboard.press("Escape")
+    await page.evaluate("window.mayClose = true")
+    assert (await closed_with(page))["lastStatus"] == "MANUAL_CONFIGURATION"
+
+
+async def test_the_providers_window_is_seen_to_close(chromium: Browser) -> None:
+    page, api = await opened_at(chromium, PLANNED, "way")
+    await page.locator("[data-way=domain_connect]").click()
+    api.on["apply"] = {
+        "state": "waiting",
+        "way": "domain_connect",
+        "handover": {"url": "https://cloudline.example/apply", "returned": None},
+    }
+    async with page.expect_popup() as opening:
+        await page.get_by_role("button", name="Go to Cloudline").click()
+    popup = await opening.value
+    await expect(page.get_by_role("status").filter(has_text="Waiting for you to confirm")).to_be_visible()
+    await popup.close()
+    await expect(page.get_by_role("status").filter(has_text="The window is closed.")).to_be_visible()
+
+
+async def test_an_undone_set_up_says_so_when_it_is_closed_and_to_screen_readers(chromium: Browser) -> None:
+    page, api = await opened_at(
+        chromium, PLANNED | {"state": "propagating", "way": "provider_api", "records": LIVE}, "records"
+    )
+    status = page.locator("dialog > [role=status]")
+    await expect(status).to_have_text("1 of 1 records are live")
+    api.set(state="undone")
+    await shows(page, "undone")
+    await expect(status).to_have_text("")
+    closed = await closed_with(page)
+    assert (closed["lastStatus"], closed["success"]) == ("UNDONE", False)
+
+
+@pytest.mark.parametrize(
+    ("page_language", "browser", "title"),
+    [
+        ("de-AT", "fr-FR", "Ihre Domain mit Acme verbinden"),
+        ("", "fr-CA", "Connectez votre domaine"),
+        ("pt-br", "en-GB", "Conecte seu domínio a Acme"),
+        ("pt-PT", "en-GB", "Ligue o seu domínio a Acme"),
+        ("ko", "sv-SE", "Connect your domain to Acme"),
+    ],
+)
+async def test_the_language_is_the_pages_then_the_browsers(
+    chromium: Browser, page_language: str, browser: str, title: str
+) -> None:
+    page = await open_page(await chromium.new_context(locale=browser), ScriptedApi())
+    await page.evaluate("language => { document.documentElement.lang = language }", page_language)
+    await connect(page, CONFIG | {"applicationName": "Acme"})
+    await shows(page, "domain")
+    await expect(page.get_by_role("heading", level=2)).to_contain_text(title)
+
+
+async def test_arabic_is_written_from_right_to_left(chromium: Browser) -> None:
+    kinds: dict[str, dict[str, Any]] = {"desktop": {}, "phone": {"viewport": {"width": 320, "height": 640}}}
+    for kind, options in kinds.items():
+        api = ScriptedApi()
+        api.on["create"] = PLANNED | MANUAL
+        page = await open_page(await chromium.new_context(**options), api)
+        await connect(page, CONFIG | {"locale": "ar", "prefilledDomain": "shop.customer.example"}, RECORDING)
+        await shows(page, "manual")
+        assert await page.locator("frontage-connect").get_attribute("dir") == "rtl"
+        back = await page.get_by_role("button", name="رجوع").first.bounding_box()
+        close = await page.get_by_role("button", name="إغلاق").first.bounding_box()
+        assert back is not None
+        assert close is not None
+        assert back["x"] > close["x"]
+        await axe(page)
+        await screenshot(page, f"manual-ar-{kind}")
+
+
+async def test_a_title_does_not_break_inside_a_domain(chromium: Browser) -> None:
+    page, _ = await opened_at(chromium, PLANNED | {"state": "propagating", "way": "provider_api"}, "records")
+    name = page.locator("h2 .name")
+    await expect(name).to_have_text("shop.customer.example")
+    lines = await name.evaluate("e => e.getClientRects().length")
+    assert lines == 1
