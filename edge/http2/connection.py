@@ -1,0 +1,614 @@
+"""One connection of HTTP/2, the server's side (RFC 9113): octets in, calls to its owner and octets out. Sans I/O.
+
+`Http2Connection` owns the streams, both tables of flow control, the budgets and the queue of what is to be sent. What a
+request means, and where a response comes from, is its owner's. Every error of the client ends in one of two ways: its
+stream is reset, or GOAWAY says why the connection ends (`failure`), and nothing more is read.
+
+One call of `receive` does a bounded amount of work: with more at hand, `has_more` is set, and a call without data reads
+on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Final, Protocol
+
+from edge.http2 import budgets, frames
+from edge.http2.budgets import Budgets
+from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
+from edge.http2.hpack import HeaderDecoder
+from edge.http2.output import Output, Piece
+from edge.http2.priorities import read_priority
+from edge.http2.requests import request_head, request_trailers
+from edge.http2.streams import (
+    CLOSED,
+    DATA_RECEIVED,
+    DATA_RECEIVED_END,
+    HALF_CLOSED_LOCAL,
+    HEADERS_RECEIVED,
+    HEADERS_RECEIVED_END,
+    IDLE,
+    OPEN,
+    RESET_RECEIVED,
+    RESET_SENT,
+    Stream,
+    advance,
+)
+
+MAX_STREAMS: Final = 100  # §6.5.2: no fewer than that
+MAX_FIELDS: Final = 256  # of a block; Cookie comes in many
+STREAM_WINDOW: Final = 131_072
+CONNECTION_WINDOW: Final = 1_048_576
+STEPS_AT_ONCE: Final = 512
+"""Frames that one call of `receive` reads: a third of a millisecond. A header block counts as 32, and more if large."""
+
+_BLOCK_STEPS: Final = 32
+_OCTETS_A_STEP: Final = 32
+_CONTENT_OCTETS_A_STEP: Final = 512
+_MAX_REMEMBERED: Final = 256  # streams that we reset; priorities of streams to come
+_LAST_STREAM: Final = 2**31 - 1
+_PROTOCOL: Final = ErrorCode.PROTOCOL_ERROR
+
+
+class Owner(Protocol):
+    """What the connection calls."""
+
+    def open_stream(self, stream_id: int, send_window: int) -> Stream:
+        """Make the object of a new stream."""
+
+    def on_request(self, stream: Stream, head: bytes, *, is_complete: bool) -> None:
+        """A request, as a head of HTTP/1.1; content follows unless it `is_complete`."""
+
+
+class Http2Connection:
+    """One a connection, made by its owner. `failure` is why it ended, None while it goes on.
+
+    Invariants: `streams` holds those that are not closed. Once `failure` is set, nothing is read and no stream is left.
+    """
+
+    __slots__ = (
+        "_block",
+        "_block_bytes",
+        "_block_flags",
+        "_block_frames",
+        "_block_stream",
+        "_budgets",
+        "_closed_ids",
+        "_credit",
+        "_decoder",
+        "_early_priorities",
+        "_has_preface",
+        "_has_settings",
+        "_initial_window",
+        "_last_allowed",
+        "_max_block_bytes",
+        "_needed",
+        "_output",
+        "_owner",
+        "_partial",
+        "_receive_window",
+        "_unread",
+        "client_is_leaving",
+        "failure",
+        "last_stream_id",
+        "streams",
+    )
+
+    def __init__(self, owner: Owner, *, max_head_bytes: int) -> None:
+        self._owner = owner
+        self._decoder = HeaderDecoder(MAX_FIELDS)
+        self._budgets = Budgets()
+        self._output = Output(self._on_sent)
+        self.streams: dict[int, Stream] = {}
+        self.last_stream_id = 0
+        self._last_allowed = _LAST_STREAM  # streams above are ignored, as our last GOAWAY says
+        self._closed_ids: dict[int, bool] = {}  # closed lately; True: by us, so frames may still be on their way
+        self._early_priorities: dict[int, bytes] = {}
+        self.client_is_leaving = False
+        self.failure: ConnectionFailed | None = None
+        # what is received
+        self._partial = bytearray()  # the start of what is not yet whole
+        self._needed = frames.HEADER_BYTES  # octets of that, until the next frame is whole
+        self._has_preface = False
+        self._unread = b""  # whole frames, left for the next call
+        self._has_settings = False
+        self._max_block_bytes = max_head_bytes
+        self._block: list[bytes] = []  # of a head whose end has not come
+        self._block_bytes = self._block_flags = self._block_frames = self._block_stream = 0
+        self._receive_window = CONNECTION_WINDOW
+        self._credit = 0  # octets received that no WINDOW_UPDATE has returned
+        # what is sent
+        self._initial_window = frames.DEFAULT_WINDOW
+        self._output.add_control(
+            frames.settings(
+                (
+                    (frames.MAX_CONCURRENT_STREAMS, MAX_STREAMS),
+                    (frames.INITIAL_WINDOW_SIZE, STREAM_WINDOW),
+                    (frames.MAX_HEADER_LIST_SIZE, max_head_bytes),
+                    (frames.NO_RFC7540_PRIORITIES, 1),
+                )
+            )
+            + frames.window_update(0, CONNECTION_WINDOW - frames.DEFAULT_WINDOW)
+        )
+
+    def __repr__(self) -> str:
+        return f"<Http2Connection {len(self.streams)} streams, last {self.last_stream_id}, {self.failure or 'open'}>"
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `receive` without data reads on."""
+        return bool(self._unread)
+
+    @property
+    def is_in_head(self) -> bool:
+        """Whether a frame or a header block has begun whose end is still to come."""
+        return bool(self._partial) or bool(self._block_stream)
+
+    @property
+    def has_output(self) -> bool:
+        return not self._output.is_empty
+
+    @property
+    def held_bytes(self) -> int:
+        """Content of responses that waits to be sent."""
+        return self._output.held_bytes
+
+    def take_output(self, most_bytes: int) -> list[Piece]:
+        """Return what is to be written next: frames, with some `most_bytes` of content at most."""
+        return self._output.take(most_bytes)
+
+    # What is received -------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Read what came."""
+        if self.failure is not None:
+            return
+        try:
+            self._receive(data)
+            if self._output.control_bytes > budgets.MAX_UNREAD_ANSWER_BYTES:
+                raise budgets.exceeded("unread_answers")
+        except ConnectionFailed as failure:
+            self.fail(failure)
+
+    def _receive(self, data: bytes) -> None:
+        if not self._has_preface:
+            data = self._read_preface(data)
+            if not self._has_preface:
+                return
+        if self._partial:
+            self._partial += data
+            if len(self._partial) < self._needed:
+                return
+            data, self._partial = bytes(self._partial), bytearray()
+        elif self._unread:
+            data, self._unread = self._unread + data, b""
+        position = self._read_frames(data)
+        if position < len(data):
+            self._partial = bytearray(memoryview(data)[position:])
+
+    def _read_preface(self, data: bytes) -> bytes:
+        """Return what follows the preface (§3.4); nothing while it is not whole."""
+        data, self._partial = bytes(self._partial) + data, bytearray()
+        preface = frames.PREFACE
+        if not data.startswith(preface[: len(data)]):
+            raise ConnectionFailed(_PROTOCOL, "no preface of HTTP/2")
+        if len(data) < len(preface):
+            self._partial = bytearray(data)
+            return b""
+        self._has_preface = True
+        return data[len(preface) :]
+
+    def _read_frames(self, data: bytes) -> int:
+        """Read whole frames; return where the rest begins."""
+        position, end, steps_left = 0, len(data), STEPS_AT_ONCE
+        while end - position >= frames.HEADER_BYTES:
+            word, flags, stream_id = frames.read_header(data, position)
+            length = word >> 8
+            if length > frames.MAX_FRAME_BYTES:
+                raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "a frame is too large")
+            start = position + frames.HEADER_BYTES
+            stop = start + length
+            if stop > end:
+                self._needed = stop - position
+                return position
+            kind = word & 0xFF
+            stream_id &= _LAST_STREAM
+            if self._block_stream and (kind != frames.CONTINUATION or stream_id != self._block_stream):
+                raise ConnectionFailed(_PROTOCOL, "a header block is interrupted")
+            if not self._has_settings and (kind != frames.SETTINGS or flags & frames.ACK):
+                raise ConnectionFailed(_PROTOCOL, "the first frame is not SETTINGS")
+            if kind == frames.HEADERS:
+                self._on_headers(stream_id, flags, data[start:stop])
+                steps_left -= _BLOCK_STEPS + length // _OCTETS_A_STEP
+            elif kind == frames.DATA:
+                self._on_data(stream_id, flags, data[start:stop])
+                steps_left -= length // _CONTENT_OCTETS_A_STEP
+            elif kind in _HANDLERS:
+                _HANDLERS[kind](self, stream_id, flags, data[start:stop])
+                steps_left -= length // _OCTETS_A_STEP
+            else:  # §4.1
+                self._budgets.spend(budgets.IGNORED_FRAMES)
+            position = stop
+            steps_left -= 1
+            if steps_left <= 0 and position < end:
+                self._unread = data[position:]
+                return end
+        self._needed = frames.HEADER_BYTES
+        return position
+
+    def _on_headers(self, stream_id: int, flags: int, payload: bytes) -> None:
+        """§6.2."""
+        if not stream_id & 1:  # §5.1.1
+            raise ConnectionFailed(_PROTOCOL, "HEADERS on a stream that no client opens")
+        if flags & (frames.PADDED | frames.HAS_PRIORITY):
+            payload = _without_padding(flags, payload)
+            if flags & frames.HAS_PRIORITY:
+                if len(payload) < 5:
+                    raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "HEADERS without all of its priority")
+                payload = payload[5:]
+        if flags & frames.END_HEADERS:
+            self._on_block(stream_id, payload, ends=bool(flags & frames.END_STREAM))
+            return
+        self._block_stream, self._block_flags = stream_id, flags
+        self._block, self._block_bytes, self._block_frames = [payload], len(payload), 0
+
+    def _on_continuation(self, stream_id: int, flags: int, payload: bytes) -> None:
+        """§6.10."""
+        if not self._block_stream:
+            raise ConnectionFailed(_PROTOCOL, "CONTINUATION without HEADERS")
+        self._block.append(payload)
+        self._block_frames += 1
+        self._block_bytes += len(payload)
+        if self._block_frames > budgets.MAX_CONTINUATIONS:
+            raise budgets.exceeded("continuations")
+        if self._block_bytes > self._max_block_bytes:
+            raise budgets.exceeded("header_bytes")
+        if flags & frames.END_HEADERS:
+            block, self._block, self._block_stream = b"".join(self._block), [], 0
+            self._on_block(stream_id, block, ends=bool(self._block_flags & frames.END_STREAM))
+
+    def _on_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
+        """A whole header block: a request, or its trailers."""
+        fields = self._decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
+        event = HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED
+        if stream_id <= self.last_stream_id:
+            stream = self._find(stream_id)
+            if stream is None:
+                return
+            try:
+                stream.state = advance(stream.state, event)
+                stream.on_request_end(request_trailers(fields))
+            except StreamFailed as error:
+                self._blame(stream, error.code)
+            return
+        self.last_stream_id = stream_id
+        if stream_id > self._last_allowed:
+            self._budgets.spend(budgets.IGNORED_FRAMES)
+            return
+        if len(self.streams) >= MAX_STREAMS:  # §5.1.2
+            self._budgets.spend(budgets.EARLY_ENDS)
+            self._send_reset(stream_id, ErrorCode.REFUSED_STREAM)
+            return
+        stream = self._owner.open_stream(stream_id, self._initial_window)
+        stream.state = advance(IDLE, event)
+        self.streams[stream_id] = stream
+        try:
+            head, priority = request_head(fields, is_complete=ends)
+            if self._early_priorities:
+                priority = self._early_priorities.pop(stream_id, priority)
+            if priority:
+                stream.urgency, stream.incremental = read_priority(priority)
+            self._owner.on_request(stream, head, is_complete=ends)
+        except StreamFailed as error:
+            self._blame(stream, error.code)
+
+    def _on_data(self, stream_id: int, flags: int, payload: bytes) -> None:
+        """§6.1."""
+        if not stream_id or stream_id > self.last_stream_id:
+            raise ConnectionFailed(_PROTOCOL, "DATA on a stream that is not open")
+        size = len(payload)
+        self._receive_window -= size
+        if self._receive_window < 0:
+            raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "DATA beyond the connection's window")
+        if flags & frames.PADDED:
+            payload = _without_padding(flags, payload)
+        stream = self._find(stream_id)
+        if stream is None:
+            self._return_to_connection(size)
+            return
+        stream.credit += size
+        stream.held += size
+        ends = flags & frames.END_STREAM
+        try:
+            if stream.credit > STREAM_WINDOW:
+                raise StreamFailed(ErrorCode.FLOW_CONTROL_ERROR, "DATA beyond the stream's window")
+            stream.state = advance(stream.state, DATA_RECEIVED_END if ends else DATA_RECEIVED)
+            if payload:
+                stream.on_data(payload)
+            elif not ends:
+                self._budgets.spend(budgets.EMPTY_DATA)
+            if ends and stream.state is not CLOSED:
+                stream.on_request_end(b"")
+        except StreamFailed as error:
+            self._blame(stream, error.code)
+            return
+        self._return_credit(stream)
+
+    def _find(self, stream_id: int) -> Stream | None:
+        """Return a stream that was opened; None for one whose frames are ignored, since we ended it (§5.1)."""
+        stream = self.streams.get(stream_id)
+        if stream is None and stream_id <= self._last_allowed:
+            is_ours = self._closed_ids.get(stream_id)
+            if is_ours is None:  # §5.1.1: it was passed over, or is long gone
+                raise ConnectionFailed(_PROTOCOL, "a frame on a stream that is lower than the last one")
+            if not is_ours:
+                raise ConnectionFailed(ErrorCode.STREAM_CLOSED, "a frame on a closed stream")
+        if stream is None:
+            self._budgets.spend(budgets.IGNORED_FRAMES)
+        return stream
+
+    def _on_rst_stream(self, stream_id: int, flags: int, payload: bytes) -> None:
+        """§6.4."""
+        if len(payload) != 4:
+            raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "RST_STREAM of another length than 4")
+        if not stream_id or stream_id > self.last_stream_id:
+            raise ConnectionFailed(_PROTOCOL, "RST_STREAM on a stream that is not open")
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            self._budgets.spend(budgets.IGNORED_FRAMES)
+            return
+        stream.state = advance(stream.state, RESET_RECEIVED)
+        self._close(stream)
+        stream.on_reset(frames.read_word(payload)[0])
+        self._budgets.spend(budgets.EARLY_ENDS)
+
+    def _on_settings(self, stream_id: int, flags: int, payload: bytes) -> None:
+        """§6.5."""
+        if stream_id:
+            raise ConnectionFailed(_PROTOCOL, "SETTINGS on a stream")
+        if flags & frames.ACK:
+            if payload:
+                raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "an acknowledgement with settings")
+            self._budgets.spend(budgets.SETTINGS_FRAMES)
+            return
+        if len(payload) % 6:
+            raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "SETTINGS of a broken length")
+        window = self._initial_window
+        for name, value in frames.read_settings(payload):
+            if name == frames.INITIAL_WINDOW_SIZE:
+                if value > frames.MAX_WINDOW:
+                    raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "an initial window that is too large")
+                window = value
+            elif (name == frames.ENABLE_PUSH and value > 1) or (
+                name == frames.MAX_FRAME_SIZE and not frames.MAX_FRAME_BYTES <= value < 1 << 24
+            ):
+                raise ConnectionFailed(_PROTOCOL, "a setting has a value that it must not have")
+        if window != self._initial_window:
+            self._move_windows(window - self._initial_window)
+            self._initial_window = window
+        if self._has_settings:
+            self._budgets.spend(budgets.SETTINGS_FRAMES)
+        self._has_settings = True
+        self._output.add_control(frames.SETTINGS_ACK)
+
+    def _move_windows(self, difference: int) -> None:
+        """§6.9.2."""
+        for stream in self.streams.values():
+            stream.send_window += difference
+            if stream.send_window > frames.MAX_WINDOW:
+                raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "a window is too large")
+            if stream.pending and stream.send_window > 0:
+                self._output.queue(stream)
+
+    def _on_ping(self, stream_id: int, flags: int, payload: bytes) -> None:
+        """§6.7."""
+        if stream_id:
+            raise ConnectionFailed(_PROTOCOL, "PING on a stream")
+        if len(payload) != 8:
+            raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "PING of another length than 8")
+        self._budgets.spend(budgets.PINGS)
+        if not flags & frames.ACK:
+            self._output.add_control(frames.frame(frames.PING, frames.ACK, 0, payload))
+
+    def _on_goaway(self, stream_id: int, flags: int, payload: bytes) -> None:
+        """§6.8."""
+        if stream_id:
+            raise ConnectionFailed(_PROTOCOL, "GOAWAY on a stream")
+        if len(payload) < 8:
+            raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "GOAWAY is too short")
+        self._budgets.spend(budgets.IGNORED_FRAMES)
+        self.client_is_leaving = True
+
+    def _on_window_update(self, stream_id: int, flags: int, payload: bytes) -> None:
+        """§6.9."""
+        if len(payload) != 4:
+            raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "WINDOW_UPDATE of another length than 4")
+        self._budgets.spend(budgets.WINDOW_UPDATES, self._output.data_frames)
+        increment = frames.read_word(payload)[0] & _LAST_STREAM
+        if not stream_id:
+            if not increment:
+                raise ConnectionFailed(_PROTOCOL, "WINDOW_UPDATE by 0")
+            if self._output.window + increment > frames.MAX_WINDOW:
+                raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "the connection's window is too large")
+            self._output.open_window(increment)
+            return
+        if stream_id > self.last_stream_id:
+            raise ConnectionFailed(_PROTOCOL, "WINDOW_UPDATE on a stream that is not open")
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            return
+        if not increment:
+            self._blame(stream, _PROTOCOL)
+            return
+        stream.send_window += increment
+        if stream.send_window > frames.MAX_WINDOW:
+            self._blame(stream, ErrorCode.FLOW_CONTROL_ERROR)
+        elif stream.pending and stream.send_window > 0:
+            self._output.queue(stream)
+
+    def _on_priority(self, stream_id: int, flags: int, payload: bytes) -> None:
+        """§5.3.2, §6.3: read over."""
+        if not stream_id:
+            raise ConnectionFailed(_PROTOCOL, "PRIORITY without a stream")
+        if len(payload) != 5:
+            raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "PRIORITY of another length than 5")
+        self._budgets.spend(budgets.PRIORITIES)
+
+    def _on_priority_update(self, stream_id: int, flags: int, payload: bytes) -> None:
+        """RFC 9218 §7.1."""
+        if stream_id:
+            raise ConnectionFailed(_PROTOCOL, "PRIORITY_UPDATE on a stream")
+        if len(payload) < 4:
+            raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "PRIORITY_UPDATE is too short")
+        self._budgets.spend(budgets.PRIORITIES)
+        prioritized = frames.read_word(payload)[0] & _LAST_STREAM
+        if not prioritized & 1:
+            raise ConnectionFailed(_PROTOCOL, "PRIORITY_UPDATE for a stream that no client opens")
+        stream = self.streams.get(prioritized)
+        if stream is not None:
+            self._set_priority(stream, payload[4:])
+        elif prioritized > self.last_stream_id and len(self._early_priorities) < _MAX_REMEMBERED:
+            self._early_priorities[prioritized] = payload[4:68]
+
+    def _set_priority(self, stream: Stream, value: bytes) -> None:
+        was_queued = self._output.unqueue(stream)
+        stream.urgency, stream.incremental = read_priority(value)
+        if was_queued:
+            self._output.queue(stream)
+
+    def _on_push_promise(self, stream_id: int, flags: int, payload: bytes) -> None:
+        """§8.4: clients do not push."""
+        raise ConnectionFailed(_PROTOCOL, "PUSH_PROMISE from a client")
+
+    # What is sent -----------------------------------------------------------------------------------------
+
+    def send_interim(self, stream: Stream, block: bytes) -> None:
+        """Send the head of an interim response (§8.1)."""
+        stream.interims = (*stream.interims, block)
+        self._output.queue(stream)
+
+    def send_head(self, stream: Stream, block: bytes) -> None:
+        """Send the head of the response. Content may follow, then `end`."""
+        stream.block = block
+        self._output.queue(stream)
+
+    def send_data(self, stream: Stream, data: bytes) -> None:
+        """Send content, which is not empty."""
+        self._output.add(stream, data)
+
+    def end(self, stream: Stream, trailers: bytes = b"") -> None:
+        """The response is complete. `trailers` are a block."""
+        stream.has_ended = True
+        stream.trailers = trailers
+        self._output.queue(stream)
+
+    def reset(self, stream: Stream, code: ErrorCode) -> None:
+        """End a stream early, at our own wish. Its `on_reset` is not called."""
+        if stream.state is not CLOSED:
+            stream.state = advance(stream.state, RESET_SENT)
+            self._close(stream)
+            self._send_reset(stream.id, code)
+
+    def pause(self, stream: Stream) -> None:
+        """Return no credit for what the stream receives, so that the client stops sending."""
+        stream.is_paused = True
+
+    def resume(self, stream: Stream) -> None:
+        """Return credit again."""
+        if stream.is_paused:
+            stream.is_paused = False
+            self._return_credit(stream)
+
+    def go_away(self, *, is_final: bool) -> None:
+        """Announce the end: first that it comes, then, `is_final`, up to which stream requests are served (§6.8)."""
+        if self.failure is None and self._last_allowed == _LAST_STREAM:
+            if is_final:
+                self._last_allowed = self.last_stream_id
+            self._output.add_control(frames.goaway(self._last_allowed, ErrorCode.NO_ERROR))
+
+    def fail(self, failure: ConnectionFailed) -> None:
+        """End the connection: streams are reset, and GOAWAY is the last frame."""
+        self.failure = failure
+        self._partial.clear()
+        self._unread, self._block = b"", []
+        self._output.add_control(frames.goaway(self.last_stream_id, failure.code, failure.reason.encode()))
+        for stream in list(self.streams.values()):
+            stream.state = CLOSED
+            self._close(stream)
+            stream.on_reset(failure.code)
+
+    def _on_sent(self, stream: Stream) -> None:
+        """The last frame of a response is on its way."""
+        self._budgets.served += 1
+        if stream.state is HALF_CLOSED_LOCAL:  # §8.1: the rest of the request is of no use
+            self.reset(stream, ErrorCode.NO_ERROR)
+        else:
+            self._close(stream)
+
+    def _blame(self, stream: Stream, code: ErrorCode) -> None:
+        """Reset a stream for what the client did."""
+        self.reset(stream, code)
+        stream.on_reset(code)
+        self._budgets.spend(budgets.EARLY_ENDS)
+
+    def _send_reset(self, stream_id: int, code: ErrorCode) -> None:
+        self._closed_ids[stream_id] = True
+        self._output.add_control(frames.rst_stream(stream_id, code))
+
+    def _close(self, stream: Stream) -> None:
+        """Forget a stream that is closed."""
+        closed = self._closed_ids
+        if len(closed) >= 2 * _MAX_REMEMBERED:
+            for stream_id in list(islice(closed, _MAX_REMEMBERED)):
+                del closed[stream_id]
+        closed[stream.id] = False
+        self.streams.pop(stream.id, None)
+        if stream.pending_bytes or stream.block or stream.interims:
+            self._output.drop(stream)
+        if stream.held:
+            self._return_to_connection(stream.held)
+            stream.held = 0
+
+    def _return_credit(self, stream: Stream) -> None:
+        """Let the client send as much again as was passed on."""
+        if stream.is_paused or stream.state is CLOSED:
+            return
+        self._return_to_connection(stream.held)
+        stream.held = 0
+        if stream.credit >= STREAM_WINDOW // 2 and stream.state is OPEN:
+            self._output.add_control(frames.window_update(stream.id, stream.credit))
+            stream.credit = 0
+
+    def _return_to_connection(self, size: int) -> None:
+        self._credit += size
+        if self._credit >= CONNECTION_WINDOW // 2:
+            self._output.add_control(frames.window_update(0, self._credit))
+            self._receive_window += self._credit
+            self._credit = 0
+
+
+def _without_padding(flags: int, payload: bytes) -> bytes:
+    """§6.1."""
+    if not flags & frames.PADDED:
+        return payload
+    if not payload:
+        raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "a padded frame without the length of its padding")
+    end = len(payload) - payload[0]
+    if end < 1:
+        raise ConnectionFailed(_PROTOCOL, "more padding than payload")
+    return payload[1:end]
+
+
+_Handler = Callable[[Http2Connection, int, int, bytes], None]
+_HANDLERS: Final[Mapping[int, _Handler]] = {
+    frames.PRIORITY: Http2Connection._on_priority,
+    frames.RST_STREAM: Http2Connection._on_rst_stream,
+    frames.SETTINGS: Http2Connection._on_settings,
+    frames.PUSH_PROMISE: Http2Connection._on_push_promise,
+    frames.PING: Http2Connection._on_ping,
+    frames.GOAWAY: Http2Connection._on_goaway,
+    frames.WINDOW_UPDATE: Http2Connection._on_window_update,
+    frames.CONTINUATION: Http2Connection._on_continuation,
+    frames.PRIORITY_UPDATE: Http2Connection._on_priority_update,
+}

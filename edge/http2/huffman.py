@@ -1,0 +1,131 @@
+"""The Huffman code of HPACK (RFC 7541 §5.2, Appendix B).
+
+Appendix B's code is canonical: the lengths of the codes say all of it. Decoding goes by octet: one row of 256 entries
+for each inner node of the code's tree, each with the row that follows and the symbols that the octet completes. Rows
+are made once, from steps of four bits, when the module is imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from edge.http2.errors import ConnectionFailed, ErrorCode
+
+_EOS: Final = 256
+
+# Bits of the code of each octet, and of the end of the string (Appendix B): 5 bits are `e`, 30 are `~`.
+_LENGTHS: Final = bytes(
+    bits - 0x60
+    for bits in (
+        b"mw|||||||x~||~||||||||~|||||||||fjjlmfhkjjhkhfffeeefffffffghoflj"
+        b"mfgggggggggggggggggggggghghmsmnfoefefefffeggfffefgfeefgggggoknm|"
+        b"tvttvvvwvwwwwwxwxxvwxwwwwuvwvwwxvutvvwwuwvvxuvwwuuvuwvwwtvvvwvvw"
+        b"zztsvwvyzzz{{zxysuz{{z{xuuzz|{{{txtuvuuwvvyyxxzwz{zz{{{{{|{{{{{z"
+        b"~"
+    )
+)
+
+Row = list[Any]
+"""256 entries ``(row that follows, symbols)``, and whether a string may end here."""
+
+
+def _codes() -> list[tuple[int, int]]:
+    """Return the code of each symbol, and its bits: ascending, by length and symbol."""
+    codes: list[tuple[int, int]] = [(0, 0)] * 257
+    code, bits = 0, 0
+    for symbol in sorted(range(257), key=lambda symbol: (_LENGTHS[symbol], symbol)):
+        code <<= _LENGTHS[symbol] - bits
+        bits = _LENGTHS[symbol]
+        codes[symbol] = code, bits
+        code += 1
+    return codes
+
+
+CODES: Final = _codes()
+
+
+def _tree() -> list[list[int]]:
+    """Return the inner nodes: two children each, a node's number or, for a symbol, that of its octet below zero."""
+    nodes = [[0, 0]]
+    for symbol, (code, bits) in enumerate(CODES):
+        node = 0
+        for at in range(bits - 1, 0, -1):
+            bit = code >> at & 1
+            if not nodes[node][bit]:
+                nodes.append([0, 0])
+                nodes[node][bit] = len(nodes) - 1
+            node = nodes[node][bit]
+        nodes[node][code & 1] = -1 - symbol
+    return nodes
+
+
+def _steps(nodes: list[list[int]], bits: int) -> list[list[tuple[int, bytes]]]:
+    """Return where each node leads by each number of `bits` bits, and with what symbols; -1 behind the end's code."""
+    table = []
+    for first in range(len(nodes)):
+        row = []
+        for value in range(1 << bits):
+            node, symbols = first, b""
+            for at in range(bits - 1, -1, -1):
+                node = nodes[node][value >> at & 1]
+                if node < 0:
+                    if node == -1 - _EOS:
+                        break
+                    symbols += bytes((-1 - node,))
+                    node = 0
+            row.append((node if node >= 0 else -1, symbols))
+        table.append(row)
+    return table
+
+
+def _rows() -> list[Row]:
+    """Return the rows, the root's first and that of a broken string last."""
+    nodes = _tree()
+    halves = _steps(nodes, 4)
+    rows: list[Row] = [[] for _ in range(len(nodes) + 1)]
+    broken = rows[-1]
+    broken += [(broken, b"")] * 256
+    known: dict[bytes, bytes] = {}  # each string of symbols once
+    for row, half in zip(rows, halves, strict=False):
+        for node, symbols in half:
+            seconds = halves[node] if node >= 0 else [(-1, b"")] * 16
+            for following, others in seconds:
+                both = symbols + others
+                row.append((rows[following], known.setdefault(both, both)))
+    # §5.2: padding is what the end's code begins with, and shorter than an octet.
+    node = 0
+    for row in rows:
+        row.append(False)
+    for _ in range(8):
+        rows[node][256] = True
+        node = nodes[node][1]
+    return rows
+
+
+_ROOT: Final = _rows()[0]
+
+
+def decode(data: bytes) -> bytes:
+    """Return the string that is coded.
+
+    Raises: `ConnectionFailed` where it has the end's code in it, or a padding that §5.2 forbids.
+    """
+    row = _ROOT
+    symbols = []
+    for octet in data:
+        row, symbol = row[octet]
+        symbols.append(symbol)
+    if not row[256]:
+        raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "invalid Huffman code")
+    return b"".join(symbols)
+
+
+def encode(data: bytes) -> bytes:
+    """Return the code of a string."""
+    value, length = 0, 0
+    for octet in data:
+        code, bits = CODES[octet]
+        value = value << bits | code
+        length += bits
+    padding = -length % 8
+    return (value << padding | (1 << padding) - 1).to_bytes((length + padding) // 8, "big")

@@ -1,0 +1,218 @@
+"""What a connection sends: frames of its own first, then those of streams, by urgency (RFC 9218 §10).
+
+Streams of one urgency are sent one after the other, in the order in which they had something to send; a stream whose
+pieces are of use by themselves (`incremental`) lets the next one through after each frame. A stream that its own window
+or the connection's stops leaves the queue until the window opens. Content is not copied: frames are lists of octets.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from edge.http2 import frames
+from edge.http2.hpack import EMPTY_TABLE
+from edge.http2.priorities import URGENCIES
+from edge.http2.streams import (
+    CLOSED,
+    DATA_SENT,
+    DATA_SENT_END,
+    HEADERS_SENT,
+    HEADERS_SENT_END,
+    Stream,
+    advance,
+)
+
+Piece: TypeAlias = "bytes | memoryview"
+
+MAX_DATA_BYTES: Final = frames.MAX_FRAME_BYTES - frames.HEADER_BYTES
+"""Of a DATA frame: with its header, as much as a TLS record carries."""
+
+HIGH_BYTES: Final = 65_536
+"""What one stream holds of its response before its origin is paused."""
+
+LOW_BYTES: Final = 16_384
+"""What is left of that when the origin goes on."""
+
+MAX_HELD_BYTES: Final = 262_144
+"""What a connection holds of all responses before their origins are paused."""
+
+
+class Output:
+    """One a connection, made and fed by it. `window` is the connection's; `held_bytes` are those of all streams."""
+
+    __slots__ = (
+        "_is_first_block",
+        "_on_end",
+        "_queued",
+        "_queues",
+        "_starved",
+        "control",
+        "control_bytes",
+        "data_frames",
+        "held_bytes",
+        "window",
+    )
+
+    def __init__(self, on_end: Callable[[Stream], None]) -> None:
+        """`on_end` is called once the last frame of a stream's response is taken."""
+        self._on_end = on_end
+        self._is_first_block = True
+        self.control: list[bytes] = []
+        self.control_bytes = 0
+        self.window = frames.DEFAULT_WINDOW
+        self.held_bytes = 0
+        self.data_frames = 0
+        self._queues: tuple[deque[Stream], ...] = tuple(deque() for _ in range(URGENCIES))
+        self._queued = 0
+        self._starved: list[Stream] = []  # stopped by the connection's window
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.control or self._queued)
+
+    def add_control(self, frame: bytes) -> None:
+        self.control.append(frame)
+        self.control_bytes += len(frame)
+
+    def queue(self, stream: Stream) -> None:
+        """The stream has something to send."""
+        if not stream.is_queued:
+            stream.is_queued = True
+            self._queued += 1
+            self._queues[stream.urgency].append(stream)
+
+    def unqueue(self, stream: Stream) -> bool:
+        """Take the stream out of its queue; return whether it was in it."""
+        queue = self._queues[stream.urgency]
+        if not stream.is_queued or stream not in queue:
+            return False
+        queue.remove(stream)
+        self._queued -= 1
+        stream.is_queued = False
+        return True
+
+    def add(self, stream: Stream, data: bytes) -> None:
+        """Send content."""
+        stream.pending.append(data)
+        stream.pending_bytes += len(data)
+        self.held_bytes += len(data)
+        self.queue(stream)
+        if stream.pending_bytes > HIGH_BYTES or self.held_bytes > MAX_HELD_BYTES:
+            stream.is_full = True
+
+    def drop(self, stream: Stream) -> None:
+        """Send nothing more of the stream."""
+        self.held_bytes -= stream.pending_bytes
+        stream.pending = []
+        stream.pending_bytes = 0
+        stream.interims = ()
+        stream.block = stream.trailers = b""
+
+    def open_window(self, increment: int) -> None:
+        """The connection's window has grown."""
+        self.window += increment
+        if self.window > 0 and self._starved:
+            starved, self._starved = self._starved, []
+            for stream in starved:
+                stream.is_queued = False
+                if stream.state is not CLOSED:
+                    self.queue(stream)
+
+    def take(self, most_bytes: int) -> list[Piece]:
+        """Return what is to be written next: some `most_bytes` of content."""
+        out: list[Piece] = [*self.control]
+        self.control.clear()
+        self.control_bytes = 0
+        for queue in self._queues:
+            while queue:
+                if most_bytes <= 0:
+                    return out
+                stream = queue.popleft()
+                self._queued -= 1
+                stream.is_queued = False
+                if stream.state is CLOSED:
+                    continue
+                most_bytes -= self._write(stream, out, most_bytes)
+        out += self.control  # resets of streams whose responses came before their requests' ends
+        self.control.clear()
+        self.control_bytes = 0
+        return out
+
+    def _write(self, stream: Stream, out: list[Piece], most_bytes: int) -> int:
+        """Write frames of a stream; return the size of their content."""
+        if stream.interims:
+            for block in stream.interims:
+                self._write_block(stream, block, out, end_stream=False)
+            stream.interims = ()
+        if stream.block:
+            is_all = stream.has_ended and not stream.pending and not stream.trailers
+            self._write_block(stream, stream.block, out, end_stream=is_all)
+            stream.block = b""
+            if is_all:
+                self._on_end(stream)
+                return 0
+        written = self._write_content(stream, out, most_bytes) if stream.pending else 0
+        if stream.pending:
+            if self.window <= 0 < stream.send_window:
+                stream.is_queued = True
+                self._starved.append(stream)
+            elif stream.send_window > 0:
+                self.queue(stream)
+        elif stream.has_ended:
+            self._write_end(stream, out)
+        return written
+
+    def _write_block(self, stream: Stream, block: bytes, out: list[Piece], *, end_stream: bool) -> None:
+        stream.state = advance(stream.state, HEADERS_SENT_END if end_stream else HEADERS_SENT)
+        if self._is_first_block:
+            self._is_first_block = False
+            block = EMPTY_TABLE + block
+        out += frames.headers(stream.id, block, end_stream=end_stream, max_bytes=frames.MAX_FRAME_BYTES)
+
+    def _write_content(self, stream: Stream, out: list[Piece], most_bytes: int) -> int:
+        pending = stream.pending
+        written = index = 0
+        while index < len(pending):
+            size = min(self.window, stream.send_window, MAX_DATA_BYTES)
+            if size <= 0 or written >= most_bytes:
+                break
+            piece, start = pending[index], stream.pending_from
+            left = len(piece) - start
+            data: Piece = piece
+            if size < left:
+                data = memoryview(piece)[start : start + size]
+                stream.pending_from = start + size
+            else:
+                size = left
+                if start:
+                    data = memoryview(piece)[start:]
+                    stream.pending_from = 0
+                index += 1
+            is_last = index == len(pending) and stream.has_ended and not stream.trailers
+            stream.state = advance(stream.state, DATA_SENT_END if is_last else DATA_SENT)
+            out.append(frames.header(frames.DATA, frames.END_STREAM if is_last else 0, stream.id, size))
+            out.append(data)
+            self.data_frames += 1
+            self.window -= size
+            stream.send_window -= size
+            written += size
+            if stream.incremental:
+                break
+        del pending[:index]
+        stream.pending_bytes -= written
+        self.held_bytes -= written
+        if written and stream.is_full and stream.pending_bytes <= LOW_BYTES:
+            stream.is_full = False
+            stream.on_room()
+        return written
+
+    def _write_end(self, stream: Stream, out: list[Piece]) -> None:
+        if stream.trailers:
+            self._write_block(stream, stream.trailers, out, end_stream=True)
+            stream.trailers = b""
+        elif not stream.is_sent:
+            stream.state = advance(stream.state, DATA_SENT_END)
+            out.append(frames.header(frames.DATA, frames.END_STREAM, stream.id, 0))
+        self._on_end(stream)

@@ -1,0 +1,245 @@
+"""HPACK (RFC 7541): each rule by its section."""
+
+from __future__ import annotations
+
+import pytest
+from hpack import Decoder
+from hpack.table import HeaderTable
+
+from edge.http2.errors import ConnectionFailed, ErrorCode
+from edge.http2.hpack import EMPTY_TABLE, HeaderDecoder, field_literal, integer, string
+from edge.http2.huffman import decode as decode_huffman
+from edge.http2.huffman import encode as encode_huffman
+from edge.http2.responses import HeadEncoder
+from edge.http2.static_table import STATIC_FIELDS
+
+
+def decode(decoder: HeaderDecoder, block: bytes) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for _, _, name, value in decoder.decode(block)]
+
+
+def fails(block: bytes, *before: bytes) -> ErrorCode:
+    decoder = HeaderDecoder(256)
+    for earlier in before:
+        decoder.decode(earlier)
+    with pytest.raises(ConnectionFailed) as error:
+        decoder.decode(block)
+    return error.value.code
+
+
+def test_rfc7541_a_static_table_is_that_of_another_implementation() -> None:
+    assert tuple(STATIC_FIELDS) == tuple(HeaderTable.STATIC_TABLE)
+
+
+def test_rfc7541_2_3_2_first_dynamic_entry_is_the_newest() -> None:
+    decoder = HeaderDecoder(256)
+    decoder.decode(b"\x40\x01a\x01b" + b"\x40\x01c\x01d")
+    assert decode(decoder, b"\xbe\xbf") == [(b"c", b"d"), (b"a", b"b")]
+
+
+@pytest.mark.parametrize("block", [b"\xbe", b"\xff\x80\x01", b"\x7e\x01a", b"\x0f\x2f\x01a", b"\xff\x01"])
+def test_rfc7541_2_3_3_index_beyond_both_tables_is_a_decoding_error(block: bytes) -> None:
+    assert fails(block) is ErrorCode.COMPRESSION_ERROR
+
+
+@pytest.mark.parametrize("size", [0, 30, 100, 4096])
+def test_rfc7541_4_2_update_within_the_limit_is_taken(size: int) -> None:
+    decoder = HeaderDecoder(256)
+    assert decode(decoder, integer(size, 5, 0x20) + b"\x82") == [(b":method", b"GET")]
+
+
+def test_rfc7541_4_2_update_above_the_limit_is_a_decoding_error() -> None:
+    assert fails(integer(4097, 5, 0x20)) is ErrorCode.COMPRESSION_ERROR
+
+
+def test_rfc7541_4_2_update_behind_a_field_is_a_decoding_error() -> None:
+    assert fails(b"\x82\x20") is ErrorCode.COMPRESSION_ERROR
+
+
+def test_rfc7541_4_2_two_updates_at_the_start_are_taken_and_more_are_not() -> None:
+    assert decode(HeaderDecoder(256), b"\x20" + integer(4096, 5, 0x20) + b"\x82") == [(b":method", b"GET")]
+    assert fails(b"\x20\x20\x20\x82") is ErrorCode.COMPRESSION_ERROR
+
+
+def test_rfc7541_4_3_smaller_size_evicts() -> None:
+    decoder = HeaderDecoder(256)
+    decoder.decode(b"\x40\x01a\x01b" + b"\x40\x01c\x01d")
+    decoder.decode(integer(34, 5, 0x20) + b"\x82")
+    assert decoder.dynamic_table == [(b"c", b"d")]
+    decoder.decode(b"\x20\x82")
+    assert decoder.dynamic_table == []
+
+
+def test_rfc7541_4_4_larger_entry_than_the_table_empties_it_and_is_no_error() -> None:
+    decoder = HeaderDecoder(256)
+    decoder.decode(b"\x40\x01a\x01b")
+    assert decode(decoder, b"\x40\x01x" + string(b"y" * 5000)) == [(b"x", b"y" * 5000)]
+    assert decoder.dynamic_table == []
+    decoder.decode(b"\x40\x01a\x01b")
+    assert decoder.dynamic_table == [(b"a", b"b")]
+
+
+def test_rfc7541_4_4_name_of_the_evicted_entry_may_be_referred_to() -> None:
+    decoder = HeaderDecoder(256)
+    decoder.decode(b"\x40" + string(b"n" * 2000) + string(b"v" * 2000))
+    assert decode(decoder, b"\x7e" + string(b"w" * 2000)) == [(b"n" * 2000, b"w" * 2000)]
+    assert decoder.dynamic_table == [(b"n" * 2000, b"w" * 2000)]
+
+
+def test_rfc7541_4_1_size_of_an_entry_is_its_octets_and_32() -> None:
+    decoder = HeaderDecoder(256)
+    for number in range(200):
+        decoder.decode(b"\x40\x03%03d\x05value" % number)
+    assert len(decoder.dynamic_table) == 4096 // (3 + 5 + 32)
+
+
+@pytest.mark.parametrize(
+    ("value", "prefix", "octets"), [(10, 5, b"\x0a"), (1337, 5, b"\x1f\x9a\x0a"), (42, 8, b"\x2a")]
+)
+def test_rfc7541_5_1_integers(value: int, prefix: int, octets: bytes) -> None:
+    assert integer(value, prefix) == octets
+
+
+def test_rfc7541_5_1_integer_that_is_too_large_is_a_decoding_error() -> None:
+    assert fails(b"\xff" + b"\xff" * 8 + b"\x01") is ErrorCode.COMPRESSION_ERROR
+    assert fails(b"\xff" + b"\x80" * 400) is ErrorCode.COMPRESSION_ERROR
+
+
+@pytest.mark.parametrize(
+    "block", [b"\xff", b"\x40", b"\x40\x01", b"\x40\x01a", b"\x40\x01a\x05b", b"\x40\x7f", b"\x3f"]
+)
+def test_rfc7541_5_truncated_block_is_a_decoding_error(block: bytes) -> None:
+    assert fails(block) is ErrorCode.COMPRESSION_ERROR
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\xff",  # a padding of a whole octet
+        encode_huffman(b"a") + b"\xff",
+        b"\x18",  # "a", padded with zeros
+        b"\xff\xff\xff\xff",  # the end's code
+        b"\xff\xff\xff\xfa",
+    ],
+)
+def test_rfc7541_5_2_padding_and_end_of_string_are_decoding_errors(text: bytes) -> None:
+    with pytest.raises(ConnectionFailed):
+        decode_huffman(text)
+    assert fails(b"\x40\x01a" + integer(len(text), 7, 0x80) + text) is ErrorCode.COMPRESSION_ERROR
+
+
+def test_rfc7541_5_2_every_octet_has_a_code() -> None:
+    octets = bytes(range(256))
+    assert decode_huffman(encode_huffman(octets)) == octets
+    assert encode_huffman(b"www.example.com") == bytes.fromhex("f1e3c2e5f23a6ba0ab90f4ff")
+
+
+def test_rfc7541_6_1_index_0_is_a_decoding_error() -> None:
+    assert fails(b"\x80") is ErrorCode.COMPRESSION_ERROR
+
+
+def test_rfc7541_6_2_only_incremental_indexing_changes_the_table() -> None:
+    decoder = HeaderDecoder(256)
+    assert decode(decoder, b"\x00\x01a\x01b" + b"\x10\x01c\x01d" + b"\x40\x01e\x01f") == [
+        (b"a", b"b"),
+        (b"c", b"d"),
+        (b"e", b"f"),
+    ]
+    assert decoder.dynamic_table == [(b"e", b"f")]
+
+
+_EXAMPLES = {
+    "C.3": (
+        (
+            "828684410f7777772e6578616d706c652e636f6d",
+            "828684be58086e6f2d6361636865",
+            "828785bf400a637573746f6d2d6b65790c637573746f6d2d76616c7565",
+        )
+    ),
+    "C.4": (
+        "828684418cf1e3c2e5f23a6ba0ab90f4ff",
+        "828684be5886a8eb10649cbf",
+        "828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf",
+    ),
+}
+
+
+@pytest.mark.parametrize("example", _EXAMPLES)
+def test_rfc7541_c_examples(example: str) -> None:
+    decoder = HeaderDecoder(256)
+    lists = [decode(decoder, bytes.fromhex(block)) for block in _EXAMPLES[example]]
+    first = [(b":method", b"GET"), (b":scheme", b"http"), (b":path", b"/"), (b":authority", b"www.example.com")]
+    assert lists == [
+        first,
+        [*first, (b"cache-control", b"no-cache")],
+        [
+            (b":method", b"GET"),
+            (b":scheme", b"https"),
+            (b":path", b"/index.html"),
+            (b":authority", b"www.example.com"),
+            (b"custom-key", b"custom-value"),
+        ],
+    ]
+    assert decoder.dynamic_table == [
+        (b"custom-key", b"custom-value"),
+        (b"cache-control", b"no-cache"),
+        (b":authority", b"www.example.com"),
+    ]
+
+
+def test_same_block_means_other_fields_after_the_table_changed() -> None:
+    decoder = HeaderDecoder(256)
+    decoder.decode(b"\x40\x01a\x01b")
+    assert decode(decoder, b"\xbe") == decode(decoder, b"\xbe") == [(b"a", b"b")]
+    decoder.decode(b"\x40\x01c\x01d")
+    assert decode(decoder, b"\xbe") == [(b"c", b"d")]
+    assert decode(decoder, b"\x20\xbe\xbe"[:1] + b"\x82") == [(b":method", b"GET")]
+    with pytest.raises(ConnectionFailed):
+        decoder.decode(b"\xbe")
+
+
+def test_empty_block_behind_a_change_of_the_table_has_no_fields() -> None:
+    decoder = HeaderDecoder(256)
+    decoder.decode(b"\x82")
+    decoder.decode(b"\x40\x01a\x01b")
+    assert decoder.decode(b"") == []
+
+
+def test_block_of_more_fields_than_allowed_breaks_the_connection() -> None:
+    assert fails(b"\x82" * 257) is ErrorCode.ENHANCE_YOUR_CALM
+
+
+# Our own blocks ---------------------------------------------------------------------------------------------
+
+
+def test_response_head_is_read_by_another_decoder() -> None:
+    head = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nSet-Cookie: a=b\r\nset-cookie: c=d\r\nX-Own:\r\n"
+        b"Content-Length: 12\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nX-Long: %b\r\n\r\n" % (b"v" * 300)
+    )
+    encoder, decoder = HeadEncoder(), Decoder()
+    for _ in range(2):
+        assert decoder.decode(EMPTY_TABLE + encoder.head(head), raw=True) == [
+            (b":status", b"200"),
+            (b"content-type", b"text/html"),
+            (b"set-cookie", b"a=b"),
+            (b"set-cookie", b"c=d"),
+            (b"x-own", b""),
+            (b"content-length", b"12"),
+            (b"x-long", b"v" * 300),
+        ]
+    assert decoder.decode(encoder.trailers(b"\r\nGrpc-Status: 0\r\nConnection: x"), raw=True) == [
+        (b"grpc-status", b"0")
+    ]
+
+
+def test_field_of_the_static_table_is_one_octet() -> None:
+    assert field_literal(b":status", b"404") == b"\x8d"
+
+
+def test_head_encoder_forgets_lines_rather_than_grow() -> None:
+    encoder = HeadEncoder()
+    for number in range(10_000):
+        encoder.head(b"HTTP/1.1 200 OK\r\nX-%d: %d\r\n\r\n" % (number, number))
+    assert len(encoder._lines) <= 2048
+    assert len(encoder._names) <= 512
