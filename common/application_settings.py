@@ -13,10 +13,12 @@ from common.db.error_pages import MAX_PAGE_BYTES
 from common.errors import AddressRefused, FrontageError, InvalidName
 from common.names import parse_domain, parse_host_name
 from common.ownership import OwnNames, is_lost_target
-from common.urls import InvalidUrl, parse_application_url, parse_webhook_url
+from common.urls import MOST_ROOT_PATH_CHARACTERS, InvalidUrl, parse_application_url, parse_webhook_url
 
 LONGEST_NAME = 100
 MAX_BUFFERED_UPLOAD_BYTES = 1 << 40
+MOST_ROOT_PATHS = 200
+"""Edges compare each request's path with all of them."""
 _SIZE = re.compile(r"([0-9]{1,13})([KMG]?)", re.IGNORECASE | re.ASCII)
 SHORTEST_SERVICE_AUTH, LONGEST_SERVICE_AUTH = 16, 256
 _SERVICE_AUTH = re.compile(r"[!-~]([ -~]*[!-~])?")
@@ -122,7 +124,11 @@ def read_service_auth(text: str) -> str:
 
 def read_root_paths(paths: Sequence[str]) -> tuple[str, ...]:
     """Without empty ones."""
+    if len(paths) > MOST_ROOT_PATHS:
+        raise InvalidSetting(f"at most {MOST_ROOT_PATHS} paths")
     for path in paths:
+        if len(path) > MOST_ROOT_PATH_CHARACTERS:
+            raise InvalidSetting(f"a path has at most {MOST_ROOT_PATH_CHARACTERS} characters")
         is_plain = path.isascii() and path.isprintable() and not set(path) & set(" ?#\\")
         if path and not (path.startswith("/") and is_plain):
             raise InvalidSetting(f"{path!r}: a path begins with / and has neither blanks, query nor fragment")

@@ -10,10 +10,10 @@ from pydantic.alias_generators import to_camel
 
 from api.schemas.bodies import Strict
 from common.application_secrets import SecretChange, ServiceAuthChange
+from common.application_settings import MOST_ROOT_PATHS
 from common.db.application_removal import Extent
 from common.db.applications import Application, SendHost
 
-MOST_ROOT_PATHS = 200
 Tier = Literal["basic", "premium", "enterprise"]
 
 
