@@ -1,9 +1,7 @@
 """An exchange whose request's body is taken in whole before a lease is asked for.
 
 A slow client then holds memory or disk of the edge, and no connection to the origin; the origin receives the body as
-fast as it reads. One phase comes before those of `edge.proxy.exchange`:
-
-    BUFFERING   the body arrives in an `UploadBuffer`   → WAITING once it is whole, or once there is no room for more
+fast as it reads. In the phase BUFFERING the body arrives in an `UploadBuffer`.
 
 The edge itself answers ``Expect: 100-continue``. A chunked body reaches the origin with the Content-Length that is
 known by now, or in chunks if it has trailers. A body without room in the buffer is passed on as it comes: first what is
@@ -21,7 +19,10 @@ from edge.http.framing import CHUNKED
 from edge.http.request import RequestHead
 from edge.http.request_body import RequestBody
 from edge.http.response import ResponseHead
-from edge.proxy.exchange import BUFFERING, SENT, WAITING, ClientSide, Ending, Exchange, ExchangeContext
+from edge.proxy.client_side import ClientSide
+from edge.proxy.exchange import Exchange
+from edge.proxy.exchange_context import ExchangeContext
+from edge.proxy.exchange_states import BUFFERING, SENT, Ending
 from edge.proxy.upload_store import MAX_MEMORY_BYTES, UploadBuffer
 from edge.routing.request_rewriting import chunked_fields
 from edge.routing.route import Route
@@ -63,10 +64,11 @@ class BufferedExchange(Exchange):
     # The body comes --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self.phase = BUFFERING
+        """Take in the body."""
+        self.phase = self.phase.on_buffer
         self.client.set_deadline(self._context.timeouts.body)
         if self.head.fields.expects_continue:
-            self.client.write(CONTINUE)
+            self.client.write_interim(CONTINUE)
 
     def start_with(self, data: bytes) -> bytes:
         self.start()
@@ -77,13 +79,13 @@ class BufferedExchange(Exchange):
             return body.decode(data)
         return super()._frame(body, data)
 
-    def _pass_up(self, data: bytes) -> None:
+    def _forward_upstream(self, data: bytes) -> None:
         buffer = self._buffer
         if self.phase is BUFFERING:
             assert buffer is not None
             self._buffer_up(buffer, data)
         elif buffer is None:
-            super()._pass_up(data)
+            super()._forward_upstream(data)
         else:  # read before the client was paused
             self.bytes_up += len(data)
             self._behind += data
@@ -96,10 +98,9 @@ class BufferedExchange(Exchange):
             if not self.request_is_complete:
                 self._context.uploads.count_streamed()
                 self.client.pause_reading()
+            self.phase = self.phase.on_buffered
             if self._moving is None:
                 self._ask()
-            else:
-                self.phase = WAITING
         elif buffer.memory_bytes > MAX_MEMORY_BYTES:
             if self._moving is None:
                 self._moving = self._context.uploads.loop.create_task(self._move(buffer), name="upload to file")
@@ -113,7 +114,8 @@ class BufferedExchange(Exchange):
         except OSError as error:
             self._context.uploads.log_failure(error)
             self._context.uploads.count_streamed()
-            self.phase = WAITING
+            if self.phase is BUFFERING:
+                self.phase = self.phase.on_buffered
         self._moving = None
         if self.phase is BUFFERING:
             self.client.resume_reading()
@@ -125,7 +127,6 @@ class BufferedExchange(Exchange):
     def _ask(self) -> None:
         """Ask for a lease: the body is whole, or there is no room for the rest."""
         assert self._buffer is not None
-        self.phase = WAITING
         self._is_whole = self.request_is_complete
         if not self._is_whole:
             self._kept_body = None  # not to be sent again
@@ -161,7 +162,7 @@ class BufferedExchange(Exchange):
                 piece = await buffer.read(position)
                 position += len(piece)
                 upstream.transport.write(chunks.encode(piece) if is_chunked else piece)
-                self.client.set_deadline(self._patience())
+                self.client.set_deadline(self._progress_timeout())
                 await self._has_room.wait()
         except OSError as error:
             self._context.uploads.log_failure(error)

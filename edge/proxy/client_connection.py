@@ -1,20 +1,16 @@
-"""A client's connection: requests in, one exchange at a time, responses out.
+"""A client's connection in HTTP/1.1: requests in, one exchange at a time, responses out.
 
-`ClientConnection` is an asyncio protocol on the plain port and inside the TLS layer. It owns I/O, backpressure and
-deadlines. What a request means is decided elsewhere: `RequestReader` cuts heads out of the bytes, `respond` decides
-between forwarding and answering, and the `Exchange` relays. Its states are those of `edge.proxy.connection_states`.
+`ClientConnection` is an asyncio protocol on the plain port and inside the TLS layer. What a request means is decided
+elsewhere: `RequestReader` cuts heads out of the bytes, `respond` decides between forwarding and answering, and the
+`Exchange` relays.
 
-Reading stays on during an exchange (a paused socket shows neither FIN nor RST); up to 16 KB that a client sends ahead
-are kept, then reading pauses until the exchange is over. Reading pauses, too, while work on what was read is deferred.
+Up to 16 KB that a client sends ahead of a response are kept, then reading pauses until the exchange is over.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
-import struct
-import sys
+from collections.abc import Sequence
 from typing import Final, cast
 
 from edge.http import request_ids
@@ -26,34 +22,20 @@ from edge.http.error_responses import (
     TOO_MANY_CONNECTIONS,
     ErrorResponse,
     Rejected,
-    render,
 )
-from edge.http.forwarded import Client, address_of
 from edge.http.request import RequestHead
 from edge.http.request_reader import RequestReader
+from edge.proxy.accepted_connection import AcceptedConnection
 from edge.proxy.buffered_exchange import CONTINUE, BufferedExchange
-from edge.proxy.connection_states import (
-    CLOSED,
-    ENDED,
-    EXCHANGE,
-    LINGERING,
-    OPEN,
-    PAUSED,
-    READING,
-    TUNNEL,
-    ConnectionState,
-    Input,
-)
-from edge.proxy.exchange import CANCELLED, COMPLETE, CUT_BY_RESET, LAST, REFUSED, Ending, Exchange
-from edge.proxy.log_lines import LoggedConnection
+from edge.proxy.connection_states import ENDED, EXCHANGE, PAUSED, READING, TUNNEL
+from edge.proxy.exchange import Exchange
+from edge.proxy.exchange_states import BROKEN_OFF_BY_RESET, CANCELLED, COMPLETE, LAST, REFUSED, Ending
+from edge.proxy.refusals import render_refusal
 from edge.proxy.request_memory import RequestMemory
 from edge.proxy.worker_context import WorkerContext
 from edge.routing.request_rewriting import sign
 from edge.routing.respond import Forward, Reply, respond
 from edge.transport.deferred_work import BYTES_AT_ONCE, HEADS_AT_ONCE
-from edge.transport.disconnect import client_disconnected
-from edge.transport.lingering import linger
-from edge.transport.tls_stream import TlsStream
 
 MAX_PIPELINED_BYTES: Final = 16_384
 # A FIN comes from a client that left and from one that half-closed and still reads. Bytes to the first are answered
@@ -62,57 +44,20 @@ PROBE_AFTER_SECONDS: Final = 2.0
 _NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no response was written for
 
 
-class ClientConnection(asyncio.Protocol):
+class ClientConnection(AcceptedConnection):
     """One connection. Invariants: `exchange` is set in EXCHANGE and TUNNEL only; in READING no complete head waits,
     unless the client must first take what was written (`_is_full`), or the work is deferred (`_is_deferred`)."""
 
-    __slots__ = (
-        "_client",
-        "_input",
-        "_is_deferred",
-        "_is_full",
-        "_listening",
-        "_logged",
-        "_memory",
-        "_place",
-        "_reader",
-        "_reads_afterwards",
-        "_request_id",
-        "_server_name",
-        "_transport",
-        "_unsent_bytes",
-        "_worker",
-        "bytes_down",
-        "deadline",
-        "exchange",
-        "scheme",
-        "state",
-    )
+    __slots__ = ("_memory", "_reader", "_request_id", "bytes_down", "exchange")
 
     def __init__(self, worker: WorkerContext, *, secure: bool) -> None:
-        # the worker's
-        self._worker = worker
-        self._listening = worker.listening_https if secure else worker.listening_http
-        self.scheme = b"https" if secure else b"http"
-        # the connection's
-        self._transport: asyncio.Transport = cast("asyncio.Transport", None)
-        self._client: Client = cast("Client", None)
-        self._server_name = ""
-        self._logged: LoggedConnection | None = None  # from its first line in the access log on
-        self._place: str | None = None
+        super().__init__(worker, secure=secure)
         self._reader = RequestReader(worker.limits)
         self._memory: RequestMemory = cast("RequestMemory", None)
-        self._input: Input = OPEN
-        self._is_full = False  # the transport has enough to send
-        self._is_deferred = False  # work on what was read, to a later turn of the loop
-        self._reads_afterwards = False
-        self._unsent_bytes = sys.maxsize  # when last looked at
-        self.state: ConnectionState = READING
         # the request's
         self.bytes_down = 0
         self._request_id = ""  # where requests have one
         self.exchange: Exchange | None = None
-        self.deadline = 0.0
 
     def __repr__(self) -> str:
         return f"<ClientConnection {self.state.name} {self._input.name} {self.exchange or self._reader}>"
@@ -120,20 +65,11 @@ class ClientConnection(asyncio.Protocol):
     # Called by the transport ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        worker = self._worker
-        worker.connections.add(self)
-        worker.counters.accepted += 1
-        secure = self._listening.secure
-        peername = transport.get_extra_info("peername")
-        self._client = Client(address_of(peername), secure=secure, trusted_proxies=worker.trusted_proxies)
-        self._server_name = (transport.get_extra_info("server_name") or "") if secure else ""
-        recent = worker.recent_requests[secure, self._client.is_trusted]
+        super().connection_made(transport)
+        recent = self._worker.recent_requests[self._listening.secure, self._client.is_trusted]
         self._memory = RequestMemory(recent, self._client, self._server_name)
-        self.set_deadline(worker.head_seconds)
-        self._place = worker.connection_limits.admit(peername)
         if self._place is None:
-            self._turn_away()
+            self._refuse_connection()
 
     def data_received(self, data: bytes) -> None:
         state = self.state
@@ -158,15 +94,14 @@ class ClientConnection(asyncio.Protocol):
                 self.pause_reading()
             else:
                 self._serve()
-        elif state <= TUNNEL:
+        elif state is EXCHANGE or state is TUNNEL:
             self._continue(data)
 
     def eof_received(self) -> bool:
         self._input = ENDED
         worker, exchange = self._worker, self.exchange
         if exchange is None and not (self.state is READING and self._is_full and self._reader.buffer):
-            self.state = CLOSED
-            self._transport.close()
+            self._close_at_once()
             return False
         worker.paused.add(self)  # a transport does not read, nor notice RST, after the end of its input
         if exchange is None:  # requests wait until the client has read the responses before them
@@ -175,14 +110,6 @@ class ClientConnection(asyncio.Protocol):
             worker.loop.call_later(PROBE_AFTER_SECONDS, self._probe_client, exchange)
         self._end_request(exchange)
         return True
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        worker = self._worker
-        worker.connections.discard(self)
-        worker.paused.discard(self)
-        worker.connection_limits.leave(self._place)
-        self.state = CLOSED
-        self._cancel_exchange(disconnected=True)
 
     def pause_writing(self) -> None:
         self._is_full = True
@@ -195,16 +122,16 @@ class ClientConnection(asyncio.Protocol):
         if self.exchange is not None:
             self.exchange.on_client_ready()
         elif self.state is READING:
-            self._go_on()
+            self._resume_requests()
+
+    def exchanges(self) -> Sequence[Exchange]:
+        return (self.exchange,) if self.exchange is not None else ()
 
     # Called by the worker's clock --------------------------------------------------------------------------
 
-    def set_deadline(self, seconds: float) -> None:
-        self.deadline = self._worker.now + seconds
-
     def on_deadline(self) -> None:
         exchange = self.exchange
-        if (self._is_full or exchange is None) and self._is_taking():
+        if (self._is_full or exchange is None) and self._is_client_reading():
             self.deadline = self._worker.now + self._worker.exchanges.timeouts.body
         elif self._is_full:
             self.abort()
@@ -215,39 +142,16 @@ class ClientConnection(asyncio.Protocol):
         elif self._reader.buffer:
             self._refuse(REQUEST_TIMEOUT, None, self._reader.buffer)
         else:
-            self.state = CLOSED
-            self._transport.close()
-
-    def check_disconnect(self) -> None:
-        """Abort the connection if its client disconnected while it is not read from.
-
-        Such a socket reports neither FIN nor RST, and the origin would go on working.
-        """
-        missing_bytes = self.exchange.missing_bytes if self.exchange is not None else 0
-        sock = self._transport.get_extra_info("socket")
-        if not self._transport.is_closing() and client_disconnected(sock, missing_bytes):
-            self._cancel_exchange(disconnected=True)
-            self.abort()
+            self._close_at_once()
 
     def _probe_client(self, exchange: Exchange) -> None:
         """`PROBE_AFTER_SECONDS` after the end of the client's input: `check_disconnect` sees what comes of it."""
         if self.exchange is exchange and not exchange.status:
             self.write(CONTINUE)
 
-    def _is_taking(self) -> bool:
-        """Whether less is unsent than at the last look: a slow client is not a stalled one."""
-        before, self._unsent_bytes = self._unsent_bytes, self._transport.get_write_buffer_size()
-        return 0 < self._unsent_bytes < before
-
     def expect_last_request(self) -> None:
         if self.state is READING and not self._reader.buffer:
             self.set_deadline(self._worker.idle_seconds)
-
-    def abort(self) -> None:
-        """End the connection at once, with whatever is under way."""
-        self._cancel_exchange()
-        self.state = CLOSED
-        self._transport.abort()
 
     # Requests ---------------------------------------------------------------------------------------------
 
@@ -291,14 +195,13 @@ class ClientConnection(asyncio.Protocol):
             if self._is_full:
                 return
             if self._input is ENDED:
-                self.state = CLOSED
-                self._transport.close()
+                self._close_at_once()
             elif is_new and reader.buffer and reader.buffer[:1] != b"\r":
                 self.set_deadline(worker.head_seconds)
         elif self._input is ENDED and self.exchange is not None:
             self._end_request(self.exchange)
 
-    def _go_on(self) -> None:
+    def _resume_requests(self) -> None:
         """Serve what came while requests could not be served."""
         self.set_deadline(self._worker.idle_seconds)
         self._serve()
@@ -313,11 +216,14 @@ class ClientConnection(asyncio.Protocol):
         if route.signing is not None:
             upstream_head = sign(route.signing, head, upstream_head, worker.unix_seconds())
         if worker.access_log is not None:
-            upstream_head = self._identify(head, upstream_head)
+            given = request_ids.given_id(head) if self._client.is_trusted else None
+            self._request_id = given or worker.new_request_id()
+            if given is None:
+                upstream_head = request_ids.with_id(upstream_head, self._request_id)
         elif self._request_id:
             self._request_id = ""
         self.bytes_down = 0
-        self.state = EXCHANGE
+        self.state = self.state.on_forward
         self.exchange = exchange = make(self, worker.exchanges, head, route, upstream_head, worker.loop.time())
         if data:
             self._start_with(exchange, data)
@@ -342,15 +248,6 @@ class ClientConnection(asyncio.Protocol):
         """Begin an exchange whose request has a body; `data` is what was read behind its head."""
         make = BufferedExchange if forward.route.buffer_uploads_bytes else Exchange
         self._begin(forward, make, data)
-
-    def _identify(self, head: RequestHead, upstream_head: bytes) -> bytes:
-        """Give the request an id, a trusted proxy's own or a new one, and state it to the origin."""
-        given = request_ids.given_id(head) if self._client.is_trusted else None
-        if given is not None:
-            self._request_id = given
-            return upstream_head
-        self._request_id = self._worker.new_request_id()
-        return request_ids.with_id(upstream_head, self._request_id)
 
     def _continue(self, data: bytes) -> None:
         """Bytes during an exchange: of its body, of its tunnel, or of the next request."""
@@ -381,19 +278,11 @@ class ClientConnection(asyncio.Protocol):
         else:  # RFC 9112 §8: the request is incomplete
             self._break_request(exchange, BAD_REQUEST)
 
-    def _defer(self) -> None:
-        """Give up the loop before more is done about what was read."""
-        if not self._is_deferred:
-            self._reads_afterwards = self._input is OPEN
-            self.pause_reading()
-            self._is_deferred = True
-            self._worker.deferred.add(self._go_on_deferred)
-
-    def _go_on_deferred(self) -> None:
+    def _resume_deferred(self) -> None:
         self._is_deferred = False
         exchange = self.exchange
         if self.state is READING:
-            self._go_on()
+            self._resume_requests()
         elif exchange is not None:
             if self._reads_afterwards:
                 self._resume_input()
@@ -404,11 +293,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _break_request(self, exchange: Exchange, refusal: ErrorResponse) -> None:
         """The request's body is invalid or incomplete."""
-        nothing_sent = exchange.status == 0
-        if nothing_sent:
-            exchange.status, exchange.failure = refusal.status, refusal
-        self._cancel_exchange()
-        if nothing_sent:
+        if exchange.cancel_with(refusal):
             self._refuse(refusal, exchange.head, exchange.head.kept, exchange)
         else:
             self.abort()
@@ -426,17 +311,18 @@ class ClientConnection(asyncio.Protocol):
         self.bytes_down += len(data)
         self._transport.write(data)
 
-    def write_last(self, data: bytes) -> None:
+    def write_interim(self, head: bytes) -> None:
+        self.write(head)
+
+    def write_head(self, head: bytes, data: bytes) -> None:
+        data = head + data
+        self.bytes_down += len(data)
+        self._transport.write(data)
+
+    def write_last(self, head: bytes, data: bytes) -> None:
+        data = head + data
         self.bytes_down += len(data)
         self._write_last(data)
-
-    def pause_reading(self) -> None:
-        if self._is_deferred:
-            self._reads_afterwards = False
-        elif self._input is OPEN:
-            self._input = PAUSED
-            self._worker.paused.add(self)
-            self._transport.pause_reading()
 
     def resume_reading(self) -> None:
         if len(self._reader.buffer) <= MAX_PIPELINED_BYTES:
@@ -446,19 +332,13 @@ class ClientConnection(asyncio.Protocol):
         self._memory.forget()
 
     def on_tunnel(self) -> None:
-        self.state = TUNNEL
+        self.state = self.state.on_tunnel
         data = self._reader.take_rest()
         self.resume_reading()
         if data:
             self._continue(data)
         if self._input is ENDED and self.exchange is not None:
             self.exchange.on_client_eof()
-
-    def end_writing(self) -> bool:
-        if self._input is ENDED or not self._transport.can_write_eof():
-            return False
-        self._transport.write_eof()
-        return True
 
     def on_exchange_end(self, ending: Ending) -> None:
         exchange, self.exchange = self.exchange, None
@@ -469,30 +349,29 @@ class ClientConnection(asyncio.Protocol):
             self._log(exchange.status, exchange.head, self._request_id, self.bytes_down, exchange)
         has_more = bool(self._reader.buffer)
         if ending is COMPLETE and (self._input is not ENDED or has_more):
-            self.state = READING
+            self.state = self.state.on_finish
             if has_more or self._input is PAUSED:
-                self._go_on()
+                self._resume_requests()
             else:
                 self.deadline = worker.now + worker.idle_seconds
-        elif ending <= LAST:
+        elif ending is COMPLETE or ending is LAST:
             # A keep-alive client may already have sent its next request.
             self._close(lingers=exchange.head.fields.keep_alive or has_more or not exchange.request_is_complete)
         elif ending is REFUSED:
             assert exchange.failure is not None
-            self.state = READING
+            self.state = self.state.on_finish
             self._refuse(exchange.failure, exchange.head, exchange.head.kept, exchange)
             if self.state is READING:
-                self._go_on()
+                self._resume_requests()
         elif ending is not CANCELLED:
-            if ending is CUT_BY_RESET:
-                sock = self._transport.get_extra_info("socket")
-                with contextlib.suppress(OSError):
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.abort()
+            if ending is BROKEN_OFF_BY_RESET:
+                self._abort_by_reset()
+            else:
+                self.abort()
 
     # Own responses ----------------------------------------------------------------------------------------
 
-    def _turn_away(self) -> None:
+    def _refuse_connection(self) -> None:
         """A connection above a limit, on the plain port. On the other, TLS refuses it before it comes here."""
         if self._worker.connection_limits.may_answer:
             self._refuse(TOO_MANY_CONNECTIONS, None, b"")
@@ -510,30 +389,18 @@ class ClientConnection(asyncio.Protocol):
         worker.counters.refusal(refusal.code)
         is_whole = head is not None and head.fields.body == 0 if exchange is None else exchange.request_is_complete
         request_id = (self._request_id if exchange is not None else "") or worker.new_request_id()
-        close = refusal.close or not is_whole or not self._may_stay(head)
-        wants_html = b"text/html" in raw
-        application_page = (
-            worker.routes.error_page(head.fields.host) if wants_html and refusal.status >= 500 and head else None
-        )
-        response = render(
-            refusal,
-            request_id=request_id,
-            date_field=worker.date_field(),
-            wants_html=wants_html,
-            head_only=head.method == b"HEAD" if head is not None else raw.startswith(b"HEAD "),
-            close=close,
-            application_page=application_page,
-        )
+        close = refusal.close or not is_whole or not self._can_keep_alive(head)
+        response = render_refusal(worker, refusal, head, raw, request_id, close=close)
         self._log(refusal.status, head, request_id, len(response), exchange, refusal)
         self._write_own(response, close=close)
 
     def _reply(self, reply: Reply, head: RequestHead) -> None:
-        close = head.fields.body != 0 or not self._may_stay(head)
+        close = head.fields.body != 0 or not self._can_keep_alive(head)
         response = reply.render(self._worker.date_field(), close=close, head_only=head.method == b"HEAD")
         self._log(reply.status, head, "", len(response))
         self._write_own(response, close=close)
 
-    def _may_stay(self, head: RequestHead | None) -> bool:
+    def _can_keep_alive(self, head: RequestHead | None) -> bool:
         """Whether the connection may serve another request after a response of our own."""
         return (
             head is not None
@@ -551,64 +418,6 @@ class ClientConnection(asyncio.Protocol):
             self._transport.write(response)
             self.set_deadline(self._worker.idle_seconds)
 
-    # Ends -------------------------------------------------------------------------------------------------
-
-    def _resume_input(self) -> None:
-        if self._is_deferred:
-            self._reads_afterwards = True
-        elif self._input is PAUSED:
-            self._input = OPEN
-            self._worker.paused.discard(self)
-            self._transport.resume_reading()
-
-    def _write_last(self, data: bytes) -> None:
-        """`_close` follows at once."""
-        if isinstance(self._transport, TlsStream):
-            self._transport.write_last(data)
-        else:
-            self._transport.write(data)
-
     def _close(self, *, lingers: bool) -> None:
-        """End the connection; where input may be on its way, only after the client had time to read."""
         self._reader.buffer = b""
-        worker = self._worker
-        if not lingers or self._input is ENDED:
-            self.state = CLOSED
-            self.deadline = worker.now + worker.exchanges.timeouts.body  # for what is unsent
-            self._transport.close()
-            return
-        self.state = LINGERING
-        self.deadline = float("inf")  # lingering has bounds of its own
-        worker.paused.discard(self)
-        if isinstance(self._transport, TlsStream):  # behind its close_notify
-            self._transport.linger()
-        else:
-            linger(worker.loop, self._transport, self.connection_lost)
-
-    def _cancel_exchange(self, *, disconnected: bool = False) -> None:
-        if self.exchange is not None:
-            if disconnected:
-                self.exchange.on_client_disconnected()
-            else:
-                self.exchange.cancel()
-
-    def _log(
-        self,
-        status: int,
-        head: RequestHead | None,
-        request_id: str,
-        bytes_down: int,
-        exchange: Exchange | None = None,
-        refusal: ErrorResponse | None = None,
-    ) -> None:
-        access_log = self._worker.access_log
-        if access_log is not None:
-            if self._logged is None:
-                self._logged = LoggedConnection(self._client, self.scheme, self._tls_version())
-            request_id = request_id or self._worker.new_request_id()
-            access_log.write(self._logged, status, request_id, head, bytes_down, exchange, refusal)
-
-    def _tls_version(self) -> str:
-        """Return the version of TLS, "" without."""
-        engine = self._transport.get_extra_info("ssl_object") if self._listening.secure else None
-        return str(engine.version()) if engine is not None else ""
+        super()._close(lingers=lingers)

@@ -27,7 +27,8 @@ from edge.http.dates import date_field
 from edge.http.request import RequestHead
 from edge.proxy.access_log import OFF, AccessLog
 from edge.proxy.counters import ExchangeCounters
-from edge.proxy.exchange import Exchange, ExchangeContext
+from edge.proxy.exchange import Exchange
+from edge.proxy.exchange_context import ExchangeContext
 from edge.proxy.heap import HeapTrimmer, find_heap
 from edge.proxy.recent_requests import RecentRequests
 from edge.proxy.upload_store import UploadStore
@@ -66,8 +67,8 @@ class Connection(Protocol):
     """A client connection, as its worker sees it."""
 
     deadline: float  # by `WorkerContext.now`
-    exchange: Exchange | None
 
+    def exchanges(self) -> Sequence[Exchange]: ...
     def on_deadline(self) -> None: ...
     def check_disconnect(self) -> None: ...
     def expect_last_request(self) -> None: ...
@@ -128,7 +129,7 @@ class WorkerContext:
 
     def is_idle(self) -> bool:
         """No exchange is under way."""
-        return not any(connection.exchange for connection in self.connections)
+        return not any(connection.exchanges() for connection in self.connections)
 
     def measurements(self) -> list[Family]:
         own = self.counters.families(
@@ -225,7 +226,7 @@ class WorkerContext:
             self.on_replica_change()
         if self._swept_generation != self.routes.generation:
             self._swept_generation = self.routes.generation
-            self._end_departed()
+            self._close_removed_domains()
 
     def _settle(self) -> None:
         """Have what was counted for domains ready for `take_traffic`."""
@@ -237,14 +238,14 @@ class WorkerContext:
         route = self.routes.find(domain)
         return None if route is None else route.application_id
 
-    def _end_departed(self) -> None:
+    def _close_removed_domains(self) -> None:
         """A deleted domain serves no more, and another application's not for its predecessor: tunnels end too."""
         for connection in list(self.connections):
-            exchange = connection.exchange
-            if exchange is not None:
+            for exchange in connection.exchanges():
                 route = self.routes.find(exchange.route.domain)
                 if route is None or route.application_id != exchange.route.application_id:
                     connection.abort()
+                    break
 
 
 def _connection_limits(settings: Settings, bounds: WorkerLimits) -> ConnectionLimits:

@@ -7,7 +7,7 @@ from typing import Final
 
 from common.settings import Settings
 from edge.http.request import HeadLimits
-from edge.proxy.exchange import Timeouts
+from edge.proxy.exchange_context import Timeouts
 from edge.transport.connection_limits import room_for_connections
 
 TICK_SECONDS: Final = 0.5

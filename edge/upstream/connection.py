@@ -15,10 +15,13 @@ import ssl
 from collections.abc import Callable
 from typing import Final, Protocol, cast
 
+from edge.http.request import RequestHead
+from edge.http.response import ResponseHead
+from edge.routing.response_rewriting import RewrittenHead
 from edge.routing.route import Origin
-from edge.upstream.response_memory import LastResponse, OriginResponses
+from edge.upstream.response_memory import MAX_REMEMBERED_BYTES, LastResponse, OriginResponses
 
-LAST_WORDS_BYTES: Final = 65_536
+FINAL_RESPONSE_BYTES: Final = 65_536
 
 
 class LeaseHolder(Protocol):
@@ -50,7 +53,7 @@ class UpstreamConnection(asyncio.Protocol):
         "last_response",
         "origin",
         "responses",
-        "sent_unasked",
+        "sent_unsolicited_bytes",
         "served",
         "transport",
     )
@@ -77,9 +80,9 @@ class UpstreamConnection(asyncio.Protocol):
         self.transport: asyncio.Transport = cast("asyncio.Transport", None)
         self.holder: LeaseHolder | None = None
         self.served = 0
-        self.answered_with_body = True  # the last response; the exchange sets it
+        self.answered_with_body = True  # the last response; the dispatcher sets it
         self.ended_idle = False  # by the origin, while no exchange had it
-        self.sent_unasked = False  # bytes that belong to no request
+        self.sent_unsolicited_bytes = False  # bytes that belong to no request
         self.idle_since = 0.0
         self.last_response: LastResponse | None = None
         self.responses = OriginResponses()  # the dispatcher sets those that the origin's connections share
@@ -103,7 +106,7 @@ class UpstreamConnection(asyncio.Protocol):
         if not found:
             self.ended_idle = True
         elif self.origin.scheme == "http":  # of TLS it may be a ticket or close_notify
-            self.sent_unasked = True
+            self.sent_unsolicited_bytes = True
         return False  # an unsolicited response, or the end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -114,19 +117,19 @@ class UpstreamConnection(asyncio.Protocol):
         if self.holder is None:
             # A server may say on its way out that it closes an idle connection; Go's client knows it, too.
             self.ended_idle = data.startswith((b"HTTP/1.1 408", b"HTTP/1.0 408"))
-            self.sent_unasked = not self.ended_idle
+            self.sent_unsolicited_bytes = not self.ended_idle
             self.transport.abort()
         else:
             self.holder.on_upstream_data(data)
 
     def eof_received(self) -> bool | None:
-        self.has_ended = self._is_goodbye()
+        self.has_ended = self._received_close_notify()
         self.ended_idle = self.holder is None and not self.is_closing()
         if self.holder is None or self.origin.scheme == "https":  # the loop's TLS closes both ways at once
             return False
         return self.holder.on_upstream_eof()
 
-    def _is_goodbye(self) -> bool:
+    def _received_close_notify(self) -> bool:
         engine: ssl.SSLObject | None = self.transport.get_extra_info("ssl_object")
         if engine is None:
             return True
@@ -137,20 +140,38 @@ class UpstreamConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if exc is not None and self.origin.scheme == "http":
-            self._hear_last_words()
+            self._read_final_response()
         holder, self.holder = self.holder, None
         self._on_lost(self)
         if holder is not None:
             holder.on_upstream_lost(in_order=exc is None and self.has_ended)
 
-    def _hear_last_words(self) -> None:
+    def _read_final_response(self) -> None:
         """A write failed. An origin that refuses an upload answers, then resets: the kernel still has the answer."""
         data = b""
         if self._socket is not None:
             with contextlib.suppress(OSError):
-                data = self._socket.recv(LAST_WORDS_BYTES)
+                data = self._socket.recv(FINAL_RESPONSE_BYTES)
         if data and self.holder is not None:
             self.holder.on_upstream_data(data)
+
+    def note_unsolicited_bytes(self) -> None:
+        """Remember that the origin sent bytes that belong to no request."""
+        self.sent_unsolicited_bytes = True
+
+    def remember_last(self, response: LastResponse) -> None:
+        """Have the next response head with the same bytes neither read nor rewritten."""
+        self.last_response = response
+
+    def remember_response(
+        self, raw: bytes, request: RequestHead, answer: ResponseHead, rewritten: RewrittenHead, *, keep_alive: bool
+    ) -> None:
+        """Learn from a head that had to be parsed and rewritten."""
+        is_for_head = request.method == b"HEAD"
+        if rewritten.is_repeatable:
+            self.last_response = raw, keep_alive, is_for_head, answer, rewritten.head
+        if len(raw) <= MAX_REMEMBERED_BYTES:
+            self.responses.add((raw[9:12], raw.count(b"\n"), is_for_head), raw, answer, request)
 
     def pause_writing(self) -> None:
         if self.holder is not None:

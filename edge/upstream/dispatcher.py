@@ -153,12 +153,15 @@ class UpstreamDispatcher:
             task.cancel()  # it may not even have begun: the place is given up here, not there
             self._forget(origin)
 
-    def give_back(self, connection: UpstreamConnection, now: float) -> None:
-        """The exchange is over and the connection can serve another. Behind a response without a body a broken origin
-        may send one: it is looked for."""
+    def give_back(self, connection: UpstreamConnection, now: float, with_body: bool) -> None:
+        """End the lease of a connection that can serve another exchange.
+
+        `with_body`: the response had one. A broken origin may send one behind a response without: it is looked for.
+        """
+        connection.answered_with_body = with_body
         if (
             connection.is_retired
-            or not (connection.answered_with_body or connection.is_silent())
+            or not (with_body or connection.is_silent())
             or (self._distrusted and connection.origin in self._distrusted)
         ):
             self.drop(connection)
@@ -291,7 +294,7 @@ class UpstreamDispatcher:
     def _on_lost(self, connection: UpstreamConnection) -> None:
         # Connections are counted from the moment a place is reserved; those that never came out of the
         # connector are accounted for by `_connect`.
-        if connection.sent_unasked:
+        if connection.sent_unsolicited_bytes:
             self._distrust(connection.origin)
         if connection.ended_idle and connection.served:
             self._note_closed(connection)

@@ -268,7 +268,7 @@ async def test_a_client_that_leaves_leaves_nothing_behind(tmp_path: Path, sent_b
     async with origin(Receiver()) as there, buffering(tmp_path, there) as proxy:
         client = await proxy.connect()
         await client.send(post(sized(MB)) + bytes(sent_bytes))
-        await until(lambda: any(connection.exchange for connection in proxy.worker.connections))
+        await until(lambda: any(connection.exchanges() for connection in proxy.worker.connections))
         await arrived(proxy, sent_bytes)
         if is_reset:
             raw = client.writer.get_extra_info("socket")

@@ -17,7 +17,6 @@ from typing import Any, Protocol, cast
 from common import settings
 from common.secrets import load_keyring
 from edge.proxy.client_connection import ClientConnection
-from edge.proxy.connection_states import NEXT_STATES, ConnectionState
 from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange
 from edge.proxy.worker_context import WorkerContext
@@ -234,20 +233,6 @@ class _StillAddresses:
     def tick(self, retire: Callable[[UpstreamConnection], None]) -> None: ...
 
 
-class _CheckedConnection(ClientConnection):
-    """Each change of its state must be one of `NEXT_STATES`."""
-
-    @property
-    def state(self) -> ConnectionState:
-        return self._state
-
-    @state.setter
-    def state(self, new: ConnectionState) -> None:
-        old = getattr(self, "_state", ConnectionState.READING)
-        assert new in NEXT_STATES[old], f"{old.name} → {new.name}"
-        self._state = new
-
-
 class _Recording(ExchangeCounters):
     """Keeps each finished exchange, too."""
 
@@ -309,7 +294,7 @@ class Link:
 
     def connect(self, capacity: int = ROOMY, server_name: str = "", *, secure: bool = True) -> Pipe:
         """A client's connection; `converse` is about the one of `begin`."""
-        protocol = _CheckedConnection(self.worker, secure=secure)
+        protocol = ClientConnection(self.worker, secure=secure)
         pipe = Pipe(self.loop, protocol, CLIENT_ADDRESS, capacity, server_name)
         protocol.connection_made(pipe)
         return pipe

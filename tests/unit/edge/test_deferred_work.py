@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge.http import chunks
-from edge.proxy import client_connection, exchange
+from edge.proxy import client_connection, response_relay
 from edge.proxy.client_connection import ClientConnection
+from edge.proxy.exchange import Exchange
 from edge.transport.deferred_work import DeferredWork, LoopTurns
 from edge.upstream.connection import UpstreamConnection
 from tests.unit.edge import messages
@@ -124,8 +125,8 @@ def hasty(link: Link) -> Iterator[Link]:
         patch.setattr(chunks, "STEPS_AT_ONCE", 1)
         patch.setattr(client_connection, "HEADS_AT_ONCE", 1)
         patch.setattr(client_connection, "BYTES_AT_ONCE", 1)
-        patch.setattr(exchange, "INTERIM_BYTES_AT_ONCE", 1)
-        patch.setattr(exchange, "BYTES_AT_ONCE", 1)
+        patch.setattr(response_relay, "INTERIM_BYTES_AT_ONCE", 1)
+        patch.setattr(response_relay, "BYTES_AT_ONCE", 1)
         yield link
 
 
@@ -177,9 +178,9 @@ class CallCounter:
         self.most = 0
         for owner, name in (
             (ClientConnection, "data_received"),
-            (ClientConnection, "_go_on_deferred"),
+            (ClientConnection, "_resume_deferred"),
             (UpstreamConnection, "data_received"),
-            (exchange.Exchange, "_go_on"),
+            (Exchange, "_resume_relay"),
         ):
             patch.setattr(owner, name, self._counted(getattr(owner, name)))
 
