@@ -1,14 +1,17 @@
-"""Gives memory of the C heap back to the system once it has not been used for a while.
+"""Give memory of the C heap back to the system once it has not been used for a while.
 
 Buffers of slow readers lie between smaller objects that live longer, so that glibc keeps what they leave: 400 clients
-that read nothing left 108 MB behind. `malloc_trim` gives back whole pages anywhere in the heap. It stops the worker for
-a quarter of a millisecond a megabyte, and pages that are used again cost a fault each: so only what stayed free
-for `_WINDOW_SECONDS` is given back, and only from `_LEAST_BYTES` on.
+that read nothing left 108 MB behind. `malloc_trim` gives all of it back in one call, which stops the worker for a
+quarter of a millisecond a megabyte and more. So it is done in parts, one a tick: free memory is allocated in pieces,
+the pages of each piece are given back, and all pieces are freed again at the end, since else the next part would get
+the same ones. Pages that are used again cost a fault each: only what stayed free for `_WINDOW_SECONDS` is given back,
+and only from `_LEAST_BYTES` on.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import sys
 from typing import Final, Protocol
 
@@ -16,45 +19,63 @@ _WINDOW_SECONDS: Final = 5.0
 _SAMPLE_SECONDS: Final = 1.0
 _LEAST_BYTES: Final = 16 * 1024 * 1024
 _NO_SAMPLE: Final = sys.maxsize
+_PIECE_BYTES: Final = 60_000  # below what glibc maps by itself, and what it then gives back by itself (128 KB)
+_PIECES_AT_ONCE: Final = 64
+_FREED_AT_ONCE: Final = 512
 
 
 class Heap(Protocol):
     def free_bytes(self) -> int:
         """Return the bytes that are free within the heap, whether the process holds their pages or not."""
 
-    def trim(self) -> None:
-        """Give the pages of free bytes back to the system."""
+    def release_part(self) -> bool:
+        """Give the pages of some free bytes back to the system; False once there are no more."""
 
 
 class HeapTrimmer:
-    """One a worker, asked at each tick. Mutable state: what was free since the last trim, and in the current window.
+    """One a worker, asked at each tick. Mutable state: what was free since the last trim, and in the current window;
+    whether a trim is under way.
 
     What was free at all times since the last trim has no pages; the lowest number of free bytes says how much that is.
     """
 
-    __slots__ = ("_heap", "_lowest", "_lowest_in_window", "_next_sample_at", "_window_ends_at")
+    __slots__ = ("_heap", "_is_trimming", "_lowest", "_lowest_in_window", "_next_sample_at", "_window_ends_at")
 
     def __init__(self, heap: Heap | None, now: float) -> None:
         self._heap = heap
+        self._is_trimming = False
         self._lowest = heap.free_bytes() if heap is not None else 0
         self._lowest_in_window = _NO_SAMPLE
         self._next_sample_at = now + _SAMPLE_SECONDS
         self._window_ends_at = now + _WINDOW_SECONDS
 
     def look(self, now: float) -> None:
-        """Look at the heap once a second, and trim it where much has been free for a whole window."""
+        """Look at the heap once a second, and trim it in parts where much has been free for a whole window."""
         heap = self._heap
-        if heap is None or now < self._next_sample_at:
+        if heap is None:
             return
+        if self._is_trimming:
+            self._trim(heap, now)
+        elif now >= self._next_sample_at:
+            self._sample(heap, now)
+
+    def _trim(self, heap: Heap, now: float) -> None:
+        self._is_trimming = heap.release_part()
+        if not self._is_trimming:
+            self._lowest = heap.free_bytes()
+            self._begin_window(now)
+
+    def _sample(self, heap: Heap, now: float) -> None:
         self._next_sample_at = now + _SAMPLE_SECONDS
         free = heap.free_bytes()
         self._lowest = min(self._lowest, free)
         self._lowest_in_window = min(self._lowest_in_window, free)
         if now < self._window_ends_at:
             return
-        if self._lowest_in_window - self._lowest >= _LEAST_BYTES:
-            heap.trim()
-            self._lowest = heap.free_bytes()
+        self._is_trimming = self._lowest_in_window - self._lowest >= _LEAST_BYTES
+        self._begin_window(now)
+
+    def _begin_window(self, now: float) -> None:
         self._window_ends_at = now + _WINDOW_SECONDS
         self._lowest_in_window = _NO_SAMPLE
 
@@ -69,26 +90,58 @@ class _Mallinfo(ctypes.Structure):
     """glibc's struct mallinfo2, mallinfo(3)."""
 
     _fields_ = [(name, ctypes.c_size_t) for name in _MALLINFO_NAMES]
+    arena: int
     fordblks: int
 
 
 class GlibcHeap:
-    """The heap of this process."""
+    """The heap of this process. Mutable state: the pieces that a trim has allocated."""
 
     def __init__(self) -> None:
         """Raises: AttributeError where the C library has no such functions (glibc before 2.33, musl)."""
         library = ctypes.CDLL(None)
-        self._trim = library.malloc_trim
-        self._trim.argtypes = [ctypes.c_size_t]
         self._mallinfo = library.mallinfo2
         self._mallinfo.restype = _Mallinfo
+        self._malloc = library.malloc
+        self._malloc.argtypes, self._malloc.restype = [ctypes.c_size_t], ctypes.c_size_t
+        self._free = library.free
+        self._free.argtypes, self._free.restype = [ctypes.c_size_t], None
+        self._madvise = library.madvise
+        self._madvise.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+        self._pieces: list[int] = []
+        self._is_freeing = False
+        self._size_bytes = 0  # of the heap, when the trim began
 
     def free_bytes(self) -> int:
         info: _Mallinfo = self._mallinfo()
         return info.fordblks
 
-    def trim(self) -> None:
-        self._trim(0)
+    def release_part(self) -> bool:
+        if self._is_freeing:
+            self._free_pieces(_FREED_AT_ONCE)
+        else:
+            self._is_freeing = self._release_pieces()
+        if self._is_freeing and not self._pieces:
+            self._is_freeing = False
+            return False
+        return True
+
+    def _release_pieces(self) -> bool:
+        """Give pages back; True where the heap had to grow for the last pieces: nothing large enough is free."""
+        if not self._pieces:
+            self._size_bytes = self._mallinfo().arena
+        for _ in range(_PIECES_AT_ONCE):
+            start = self._malloc(_PIECE_BYTES)
+            self._pieces.append(start)
+            first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+            last = (start + _PIECE_BYTES) // mmap.PAGESIZE * mmap.PAGESIZE
+            self._madvise(first, last - first, mmap.MADV_DONTNEED)
+        has_grown: bool = self._mallinfo().arena > self._size_bytes
+        return has_grown
+
+    def _free_pieces(self, count: int) -> None:
+        for _ in range(min(count, len(self._pieces))):
+            self._free(self._pieces.pop())
 
 
 def find_heap() -> GlibcHeap | None:

@@ -145,10 +145,11 @@ async def test_what_an_operator_has_blocked_or_suspended_is_neither_enrolled_nor
         [outcome] = await domain_import.write(service.database, application, [row], own, is_dry=False)
         return str(outcome)
 
-    for scope, subjects, code, words in (
+    cases: list[tuple[policies.Scope, tuple[str, ...], str, str]] = [
         ("domain", (SHOP, "second.customer.test", "new.customer.test"), "domain_blocked", "unblock"),
         ("application", (partner.id,), "application_suspended", "resume"),
-    ):
+    ]
+    for scope, subjects, code, words in cases:
         async with service.database.transaction() as connection:
             for subject in subjects:
                 await policies.put(connection, scope, subject, policies.FORBIDDEN, REASON)
