@@ -36,6 +36,11 @@ _BODILESS: Final = frozenset({204, 304})
 _FRAMES: Final = ("length", "length", "chunked", "trailers", "close")
 _EDGE_STATUSES: Final = frozenset({502, 504})
 _INTERIM: Final = b"HTTP/1.1 103 Early Hints\r\nLink: </%b>; rel=preload\r\n\r\n"
+_ALIKE: Final = (
+    b"HTTP/1.1 302 Alike\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nLocation: http://ORIGIN/next\r\n"
+    b"Access-Control-Allow-Origin: http://ORIGIN\r\nLink: <http://ORIGIN/style>; rel=preload\r\n"
+    b"Set-Cookie: a=1; Domain=127.0.0.1; Path=/\r\nContent-Length: 5\r\n\r\n"
+)
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TURNS: Final = 4  # of the loop
 _FEW, _MANY = 3, 4000  # how often the token stands in a body
@@ -47,13 +52,16 @@ class Crossing(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request and what its origin does. `cut`: the origin ends the connection behind so many bytes of its response;
-    `leaves`: the client ends its own behind so many bytes of the request; `pauses`: it sends the rest of the request in
-    a segment of its own; `is_early`: the origin answers before it
-    reads the body."""
+    """A request and what its origin does.
+
+    `is_alike`: it answers both tenants with the same bytes, whose addresses the edge maps to the domain that was asked
+    for. `cut`: the origin ends the connection behind so many bytes of its response. `leaves`: the client ends its own
+    behind so many bytes of the request. `pauses`: it sends the rest of the request in a segment of its own. `is_early`:
+    the origin answers before it reads the body."""
 
     tenant: str
     token: bytes
+    is_alike: bool
     method: str
     status: int
     frame: str
@@ -105,6 +113,8 @@ class Asked:
 
     def answer(self) -> bytes:
         """All that the origin sends behind interim responses."""
+        if self.is_alike:
+            return _ALIKE + (b"alike" if self.has_content else b"")
         content = self.token * self.copies
         fields = [
             b"Date: Thu, 01 Jan 2026 00:00:00 GMT",
@@ -141,12 +151,14 @@ def generate(seed: int) -> list[Asked]:
 
 
 def _generate_one(rng: Random, seed: int, number: int) -> Asked:
-    is_odd, tenant = rng.random() < 0.4, rng.choice(TENANTS)
+    is_odd, is_alike, tenant = rng.random() < 0.4, rng.random() < 0.2, rng.choice(TENANTS)
     method = rng.choice(_METHODS)
     status, frame = (rng.choice(_STATUSES), rng.choice(_FRAMES)) if is_odd else (200, "length")
+    status, frame = (302, "length") if is_alike else (status, frame)
     return Asked(
         tenant,
         b"tenant-%b-%07d-%02d" % (tenant.encode(), seed, number),
+        is_alike,
         method,
         status,
         frame,
@@ -156,7 +168,7 @@ def _generate_one(rng: Random, seed: int, number: int) -> Asked:
         expects=method in _WITH_BODY and is_odd and rng.random() < 0.3,
         is_early=method in _WITH_BODY and is_odd and rng.random() < 0.2,
         has_hints=is_odd and rng.random() < 0.2,
-        closes=is_odd and rng.random() < 0.2,
+        closes=is_odd and not is_alike and rng.random() < 0.2,
         cut=rng.randrange(600) if is_odd and rng.random() < 0.25 else None,
         leaves=_place(rng) if is_odd and rng.random() < 0.15 else None,
         pauses=_place(rng) if rng.random() < 0.2 else None,
@@ -191,6 +203,7 @@ class World:
     """Two tenants at one edge. `shared`: the origin that both applications have."""
 
     edge: Edge
+    origin_port: int
     service_auth: Mapping[str, bytes]
     asked: dict[bytes, Asked] = field(default_factory=dict)
     arrived: dict[bytes, int] = field(default_factory=dict)
@@ -242,7 +255,8 @@ class World:
         """Return whether the connection goes on."""
         if asked.has_hints:
             await wire.send(_INTERIM % asked.token)
-        await wire.send(asked.answer()[: asked.cut])
+        authority = b"127.0.0.1:%d" % self.origin_port
+        await wire.send(asked.answer().replace(b"ORIGIN", authority)[: asked.cut])
         return asked.cut is None and not asked.closes and asked.frame != "close"
 
     # The client ---------------------------------------------------------------------------------------------------
@@ -311,6 +325,9 @@ class World:
         return is_whole and b"connection: close" not in head.lower()
 
     def _judge(self, asked: Asked, head: bytes, status: int, content: bytes) -> None:
+        if head.startswith(b"HTTP/1.1 302 Alike"):
+            self._judge_alike(asked, head, content)
+            return
         if asked.token not in head:
             self.tally.by_edge += 1
             if status not in _EDGE_STATUSES:
@@ -322,6 +339,18 @@ class World:
         )
         if status != asked.status or not is_whole:
             self.crossings.append(f"{asked.token!r}: {status}, {len(content)} bytes: {head!r}")
+        self.tally.whole += 1
+
+    def _judge_alike(self, asked: Asked, head: bytes, content: bytes) -> None:
+        addresses = (
+            b"Location: https://%b/next\r\n",
+            b"Allow-Origin: https://%b\r\n",
+            b"<https://%b/style>",
+            b"Domain=%b;",
+        )
+        is_mapped = all(address % asked.host in head for address in addresses)
+        if not (asked.is_alike and is_mapped and content == (b"alike" if asked.has_content else b"")):
+            self.crossings.append(f"{asked.token!r}: {head!r} {content!r}")
         self.tally.whole += 1
 
     def _compare(self, what: str, asked: Asked, data: bytes) -> None:
@@ -374,8 +403,9 @@ async def _read_chunks(wire: Wire) -> bytes:
 @asynccontextmanager
 async def two_tenants(edge: Edge, service_auth: Mapping[str, bytes]) -> AsyncIterator[World]:
     """Both applications have the same origin, so that they share its connections; each has a secret of its own."""
-    world = World(edge, service_auth)
+    world = World(edge, 0, service_auth)
     async with origin(world.serve) as there:
+        world.origin_port = there.port
         _enrol(world, there)
         yield world
 
