@@ -67,6 +67,8 @@ REVIEW_SSL: Final = Refusal(502, "Please review SSL eligibility status of this d
 PROVISIONED_TOO_OFTEN: Final = Refusal(502, "This domain has been provisioned too many times in 24 hours.")
 UNREACHABLE_ORIGIN: Final = Refusal(502, "ApplicationUrl is not reachable")
 DOMAIN_NOT_VALID: Final = Refusal(502, "Domain not valid")
+INVALID_APPLICATION_URL: Final = Refusal(502, "Invalid 'applicationUrl' parameter")
+INVALID_REDIRECT: Final = Refusal(502, "Invalid 'redirectTo' parameter")
 INVALID_PRODUCT_BODY: Final = Refusal(502, INVALID_BODY.message)
 PRODUCT_INTERNAL: Final = Refusal(502, "Internal Server Error.")
 

@@ -40,13 +40,15 @@ from common.db.pool import Database
 from common.dns import Resolver
 from common.domain_check.rdap import RdapClient
 from common.edge_probe import HttpEdgeProbe, probing_policy
-from common.eligibility import ServiceTargets
+from common.enrolment.domain_claims import DomainClaims
+from common.enrolment.eligibility import ServiceTargets
+from common.enrolment.enrolling import Enrolling
+from common.enrolment.ownership import OwnNames
+from common.enrolment.target_claims import TargetClaims
 from common.origin_probe import OriginProbe
-from common.ownership import OwnNames
 from common.plain_text import find_exposure
 from common.secrets import Keyring
 from common.settings import Settings
-from common.target_claims import TargetClaims
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,10 @@ class ApiWiring:
         """Raises: `OperatorError` for a setting that makes no sense."""
         database, settings, clock = self.database, self.settings, self.clock
         probe = HttpEdgeProbe(self.keyring, probing_policy(settings), port=self.probe_port)
-        enrolment = self._enrolment(probe)
         probe_origin = OriginProbe(
             self._policy, settings.dns_servers, api_domain=api_domain(settings), api=dialled_api(settings)
         )
+        enrolment = self._enrolment(probe, probe_origin)
         origins = OriginStates(probe_origin, clock)
         rdap = RdapClient(
             self.resolver, self._policy, clock, RdapServers(database, settings.rdap_bootstrap, clock).find
@@ -115,7 +117,7 @@ class ApiWiring:
             probe_origin=probe_origin,
             origins=origins,
             power=PowerService(enrolment, origins),
-            secure=SecureService(enrolment, probe_origin),
+            secure=SecureService(enrolment),
             diagnosis=DiagnosisService(enrolment, probe, origins, settings),
             rdap=rdap,
             domain_checks=self._domain_checks(rdap, enrolment.service_targets),
@@ -146,9 +148,10 @@ class ApiWiring:
     def _inspector(self) -> ZoneInspector:
         return ZoneInspector(self.resolver, self.database, self.settings)
 
-    def _enrolment(self, probe: HttpEdgeProbe) -> EnrolmentService:
+    def _enrolment(self, probe: HttpEdgeProbe, probe_origin: OriginProbe) -> EnrolmentService:
         targets = ServiceTargets.of(self.settings)
-        return EnrolmentService(self.database, self.resolver, self._policy, targets, self._own_names, probe, self.clock)
+        claims = DomainClaims(self.database, self.resolver, targets, self._own_names, probe)
+        return EnrolmentService(Enrolling(claims, self._policy, probe_origin), self.clock)
 
     def _domain_checks(self, rdap: RdapClient, targets: ServiceTargets) -> DomainCheckService:
         discover = partial(self._inspector.find_discover, longest_seconds=DISCOVERY_SECONDS, recent=RecentAnswers())

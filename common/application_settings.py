@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from common.addresses import AddressPolicy
 from common.db.error_pages import MAX_PAGE_BYTES
+from common.enrolment.ownership import OwnNames, is_lost_target
 from common.errors import AddressRefused, FrontageError, InvalidName
 from common.names import parse_domain, parse_host_name
-from common.ownership import OwnNames, is_lost_target
 from common.urls import MOST_ROOT_PATH_CHARACTERS, InvalidUrl, parse_application_url, parse_webhook_url
 
 LONGEST_NAME = 100

@@ -21,8 +21,8 @@ import aiohttp
 
 from common.addresses import AddressPolicy
 from common.db.applications import Application
-from common.errors import AddressRefused, FrontageError
-from common.origin_faults import OriginFault
+from common.enrolment.origins import Unreachable
+from common.errors import AddressRefused
 from common.pinned import pinned_session
 from common.settings import HostPort
 from common.urls import ApplicationUrl, parse_application_url
@@ -30,14 +30,6 @@ from common.urls import ApplicationUrl, parse_application_url
 LONGEST_SECONDS = 5.0  # as an edge's connecting
 _LONGEST_FIELD_BYTES = 65_536  # as long as an edge lets an origin's whole head be
 _REDIRECTS = (301, 302, 303, 307, 308)
-
-
-class Unreachable(FrontageError):
-    """The origin did not answer; the text describes the failure and names no address."""
-
-    def __init__(self, fault: OriginFault, words: str) -> None:
-        super().__init__(words)
-        self.fault: OriginFault = fault
 
 
 class RootRedirect(NamedTuple):

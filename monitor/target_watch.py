@@ -11,7 +11,7 @@ from collections import defaultdict
 from common.db import target_sightings
 from common.db.pool import Database
 from common.dns import Resolver
-from common.eligibility import ServiceTargets, find_target_lead
+from common.enrolment.eligibility import ServiceTargets, find_target_lead
 
 _LOOK_SECONDS = 300.0
 _AT_ONCE = 20

@@ -20,12 +20,13 @@ from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.dns import Resolver
 from common.domain_check.registration import fewest_domains
-from common.domain_claims import DomainClaims
 from common.edge_probe import HttpEdgeProbe, probing_policy
-from common.eligibility import ServiceTargets
+from common.enrolment.domain_claims import DomainClaims
+from common.enrolment.eligibility import ServiceTargets
+from common.enrolment.enrolling import Enrolling
+from common.enrolment.ownership import OwnNames
 from common.logs import get_logger
 from common.origin_probe import OriginProbe
-from common.ownership import OwnNames
 from common.secrets import Keyring
 from common.settings import Settings
 from monitor.batches.processing import Processing
@@ -147,7 +148,7 @@ class MonitorWiring:
             ZoneInspector(resolver, database, settings),
             Settlement(database, self.clock, tuple(map(str, settings.service_servers))),
             checks.record_checker,
-            FlowEnrolment(database, claims, self._policy, origin_probe, settings.https_url),
+            FlowEnrolment(database, Enrolling(claims, self._policy, origin_probe), settings.https_url),
             ConcurrencyShares(),
             settings.base_url,
         )

@@ -83,18 +83,23 @@ def _dialled(settings: Settings) -> HostPort:
 async def _enrol(connection: Connection, name: DomainName, application_id: str, url: str) -> str:
     """Returns the name that its DNS has to lead to. Raises: OperatorError."""
     from common.db import applications, certificates, domains, ownership
+    from common.enrolment.ownership import OwnershipClaim, OwnershipEvidence, OwnershipVerdict, OwnNames, judge_claim
 
     application = await applications.get_application(connection, application_id)
     if application is None:
         raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
     await certificates.lock_domain(connection, name.text)
     standing = await ownership.find_standing(connection, name, application_id)
-    if standing.is_target:
-        raise OperatorError(f"{name} is an application's cname target: give PUBLIC_URL another host")
-    if standing.holder not in (None, application_id):
+    own_names = OwnNames(frozenset())  # this one is ours, and enrolled for that
+    verdict = judge_claim(name, application_id, standing, OwnershipEvidence(OwnershipClaim.OPERATOR), own_names)
+    if verdict is OwnershipVerdict.HELD:
         raise OperatorError(f"{name} is held by application {standing.holder}: `frontage domain release {name}` first")
+    if verdict is OwnershipVerdict.BLOCKED:
+        raise OperatorError(f"{name} is blocked: `frontage domain unblock {name}` first")
+    if verdict is not OwnershipVerdict.ENROL:
+        raise OperatorError(f"{name} is an application's cname target: give PUBLIC_URL another host")
     try:
-        await domains.secure(connection, name.text, application_id, url, None, "operator")
+        await domains.secure(connection, name.text, application_id, url, None, OwnershipClaim.OPERATOR)
     except domains.EnrolledTooOften as error:
         raise OperatorError(f"{name} was enrolled five times in 24 hours: try again tomorrow") from error
     return application.secure_cname_target or application.cname_target

@@ -58,7 +58,7 @@ def switched(value: bool) -> Switch:
 
 def cname_target(text: str | None) -> str | None:
     from common import application_settings as rules
-    from common.ownership import OwnNames
+    from common.enrolment.ownership import OwnNames
     from common.settings import load
 
     return _read(text, lambda given: rules.read_cname_target(given, OwnNames.of(load(os.environ))))

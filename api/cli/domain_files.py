@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from common.db.applications import Application
+    from common.db.domain_rows import Row
     from common.db.pool import Database
-    from common.domain_files import Row
-    from common.ownership import OwnNames
+    from common.settings import Settings
 
 _AT_ONCE = 50
 _MOST_REPORTED = 1000
@@ -58,14 +58,13 @@ def import_domains(
     The command may be interrupted, and run again: rows that are there already are left as they are.
     """
     from api.cli.database import run_with_database
-    from common.domain_files import format_of
-    from common.ownership import OwnNames
+    from api.services.domain_files import format_of
     from common.settings import load
 
     chosen = file_format.value if file_format else format_of(file)
-    own = OwnNames.of(load(os.environ))
+    settings = load(os.environ)
     with _reading(file) as (source, size):
-        run = _Import(source, chosen, size, own, is_dry=dry_run)
+        run = _Import(source, chosen, size, settings, is_dry=dry_run)
         run_with_database(lambda database: run.perform(database, application))
     _report(run, dry_run, as_json)
     if run.counts["refused"]:
@@ -82,7 +81,7 @@ def export_domains(
 ) -> None:
     """Write an application's domains into a file that `frontage import` reads."""
     from api.cli.database import run_with_database
-    from common.domain_files import format_of
+    from api.services.domain_files import format_of
 
     if file != _STANDARD:
         chosen = file_format.value if file_format else format_of(file)
@@ -104,11 +103,13 @@ def export_domains(
 class _Import:
     """One a command: reads the file once."""
 
-    def __init__(self, source: BinaryIO, file_format: Any, size: int | None, own: OwnNames, *, is_dry: bool) -> None:
+    def __init__(
+        self, source: BinaryIO, file_format: Any, size: int | None, settings: Settings, *, is_dry: bool
+    ) -> None:
         self._source = source
         self._format = file_format
         self._size = size
-        self._own = own
+        self._settings = settings
         self._is_dry = is_dry
         self.counts: Counter[str] = Counter()
         self.errors: list[dict[str, Any]] = []
@@ -118,7 +119,7 @@ class _Import:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-        from common.domain_files import read_rows
+        from api.services.domain_files import read_rows
 
         application = await find_application(database, application_id)
         columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
@@ -133,12 +134,11 @@ class _Import:
     async def _write(
         self, database: Database, application: Application, batch: list[tuple[int, Row | str]], progress: Progress
     ) -> None:
-        from common.db import domain_import
+        from api.services.domain_import import DomainImport
 
         rows = [(line, row) for line, row in batch if not isinstance(row, str)]
-        outcomes = await domain_import.write(
-            database, application, [row for _, row in rows], self._own, is_dry=self._is_dry
-        )
+        importing = DomainImport.of(self._settings, database, application)
+        outcomes = await importing.write([row for _, row in rows], is_dry=self._is_dry)
         refused = [(line, row) for line, row in batch if isinstance(row, str)]
         for (line, row), outcome in zip(rows, outcomes, strict=True):
             if isinstance(outcome, str):
@@ -200,12 +200,12 @@ def _reading(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
 
 
 async def _export(database: Database, application_id: str, file_format: Any, target: TextIO) -> int:
-    from common.db import domain_import
-    from common.domain_files import end_of, write_rows
+    from api.services.domain_files import end_of, write_rows
+    from common.db import domain_rows
 
     await find_application(database, application_id)
     written = 0
-    async for rows in domain_import.read(database, application_id):
+    async for rows in domain_rows.read(database, application_id):
         for text in write_rows(rows, file_format, is_first=not written):
             target.write(text)
         written += len(rows)

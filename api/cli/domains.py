@@ -337,8 +337,8 @@ async def _describe(connection: Connection, name: DomainName) -> dict[str, Any]:
 async def _transfer(connection: Connection, name: DomainName, application_id: str, url: str | None) -> tuple[str, str]:
     """Returns the holder so far, and the new one's cname target."""
     from common.db import applications
-    from common.domain_transfer import NoOrigin, NotTransferable
-    from common.domain_transfer import transfer as move
+    from common.enrolment.transfer import NoOrigin, NotTransferable
+    from common.enrolment.transfer import transfer as move
 
     application = await applications.get_application(connection, application_id)
     if application is None:

@@ -17,8 +17,8 @@ from api.cli.printing import AsJson, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
+    from api.services.domain_import import Outcome
     from common.db.applications import Application
-    from common.db.domain_import import Outcome
     from common.db.domains import Product
     from common.db.pool import Database
     from common.db.session import Connection
@@ -144,9 +144,9 @@ async def _write(
 ) -> tuple[str, Outcome]:
     """Returns the whole name and what became of it. Raises: `OperatorError`."""
     from api.cli.domain_files import find_application
-    from common.db import domain_import
-    from common.domain_files import InvalidRow, MonitorRow, parse_row
-    from common.ownership import OwnNames
+    from api.services.domain_files import InvalidRow, parse_row
+    from api.services.domain_import import DomainImport
+    from common.db.domain_rows import MonitorRow
     from common.settings import load
 
     application = await find_application(database, application_id)
@@ -157,8 +157,7 @@ async def _write(
         row = parse_row(given)
     except InvalidRow as error:
         raise _refused(fields, error) from error
-    own = OwnNames.of(load(os.environ))
-    [outcome] = await domain_import.write(database, application, [row], own, is_dry=False)
+    [outcome] = await DomainImport.of(load(os.environ), database, application).write([row])
     if isinstance(outcome, InvalidRow):
         raise _refused(fields, outcome)
     subdomain = row.subdomain if isinstance(row, MonitorRow) else None

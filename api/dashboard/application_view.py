@@ -21,8 +21,8 @@ from common import application_settings as rules
 from common.application_settings import InvalidSetting
 from common.applications import PREVIOUS_SECRET_LIFETIME
 from common.db.applications import Application
+from common.enrolment.ownership import OwnNames
 from common.names import DomainName
-from common.ownership import OwnNames
 
 _Body = TypeVar("_Body", bound=Strict)
 
@@ -101,10 +101,10 @@ class ApplicationView:
         return rules.read_cname_target(text.strip(), OwnNames.of(self._context.settings))
 
     def read_application_url(self, text: str) -> str:
-        return rules.read_application_url(text, self._context.enrolment.policy)
+        return rules.read_application_url(text, self._context.enrolment.enrolling.addresses)
 
     def read_webhook_url(self, text: str) -> str:
-        return rules.read_webhook_url(text, self._context.enrolment.policy)
+        return rules.read_webhook_url(text, self._context.enrolment.enrolling.addresses)
 
     def require_typed(self, request: web.Request, name: DomainName) -> None:
         """Raises: HTTPBadRequest unless the form has the name typed."""

@@ -50,9 +50,9 @@ from common.db.applications import (
 from common.db.pool import Database
 from common.db.session import Connection
 from common.db.users import get_organisation
-from common.ownership import OwnNames
+from common.enrolment.ownership import OwnNames
+from common.enrolment.target_claims import TargetClaims
 from common.secrets import Keyring
-from common.target_claims import TargetClaims
 
 _Value = TypeVar("_Value")
 

@@ -16,7 +16,6 @@ from typing import TypeVar
 from api.schemas.evidence import hide_private
 from api.services.enrolment import EDGES_WITHIN_SECONDS, EnrolmentService, is_foreign
 from api.services.origin_state import OriginState, OriginStates, identity_of
-from api.services.secure import cname_target_of
 from common import caa
 from common.caa_identities import find_identities
 from common.db import ca_ledger, certificates, edge_nodes, monitor_nodes, orders, policies, target_sightings
@@ -30,11 +29,12 @@ from common.db.policies import Policy
 from common.db.target_sightings import TargetSighting
 from common.dns import Outcome, Pass
 from common.edge_probe import HttpEdgeProbe, Reached
-from common.eligibility import EligibilityFindings
+from common.enrolment.eligibility import EligibilityFindings
+from common.enrolment.ownership import OwnershipClaim, OwnershipVerdict
+from common.enrolment.request import cname_target_of
 from common.liveness import Reach, await_edges
 from common.logs import get_logger
 from common.names import DomainName
-from common.ownership import OwnershipClaim, OwnershipVerdict
 from common.settings import Settings
 
 _log = get_logger("api.services.diagnosis")
@@ -276,8 +276,8 @@ def _targets(application: Application, held: Sequence[Domain]) -> list[str]:
     if "power" in products:
         return [application.cname_target]
     if "secure" in products:
-        return [cname_target_of(application)]
-    return list(dict.fromkeys([application.cname_target, cname_target_of(application)]))
+        return [cname_target_of(application, "secure")]
+    return list(dict.fromkeys([application.cname_target, cname_target_of(application, "secure")]))
 
 
 def _origin_url(holding: DomainHolding) -> str | None:

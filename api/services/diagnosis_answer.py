@@ -12,7 +12,7 @@ from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding, Nodes, Se
 from api.services.next_step import NextStep
 from common.dns import Outcome
 from common.edge_probe import Reached
-from common.ownership import OwnershipVerdict, txt_record
+from common.enrolment.ownership import OwnershipVerdict, txt_record
 from common.probe import PROBE_PATH
 
 _UNKNOWN = {"status": "unknown"}

@@ -11,7 +11,6 @@ from api.notices import Notice
 from api.rights import Rights
 from api.services import ownership_hints as hints
 from api.services.enrolment import find_issuer
-from api.services.secure import cname_target_of
 from common.accounts import Permission
 from common.addresses import AddressPolicy
 from common.application_settings import InvalidSetting, read_application_url
@@ -20,8 +19,9 @@ from common.db import applications, certificates, domains, orders, ownership, po
 from common.db.applications import Application
 from common.db.pool import Database
 from common.db.session import Connection
-from common.domain_claims import DomainClaims
-from common.domain_transfer import NotTransferable, transfer
+from common.enrolment.domain_claims import DomainClaims
+from common.enrolment.request import cname_target_of
+from common.enrolment.transfer import NotTransferable, transfer
 from common.errors import DatabaseUnavailable
 from common.names import DomainName
 
@@ -119,7 +119,7 @@ class DomainActions:
         with contextlib.suppress(DatabaseUnavailable):
             async with self.database.connection() as connection:
                 is_powered = any(each.product == "power" for each in await domains.find(connection, name.text))
-            target = application.cname_target if is_powered else cname_target_of(application)
+            target = application.cname_target if is_powered else cname_target_of(application, "secure")
             findings = (await self.claims.assess(application, name, target)).findings
             if not findings.is_pointed:
                 servers = self.claims.service_targets.service_servers

@@ -31,7 +31,7 @@ from common.domain_check.rdap import RdapClient
 from common.domain_check.reading import read_zone, unknown_outcome
 from common.domain_check.registration import RdapFailure, Registration, decide
 from common.domain_check.zone_view import ZoneView
-from common.eligibility import ServiceTargets
+from common.enrolment.eligibility import ServiceTargets
 from common.records import Record
 from common.settings import Settings
 

@@ -1,55 +1,44 @@
-"""What Power and Secure share: whose a name is, where it leads, and that edges hear of what was changed.
+"""What Power and Secure share: lists, whose a name is and where it leads, and that edges have what was changed.
 
-Each product's own rules are its service's (`api.services.power`, `api.services.secure`); this module refuses nothing
-that only one of them refuses.
+Which name may be enrolled, `common.enrolment` decides; `api.services.enrolment_refusals` has the words.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from api import notices
 from api.errors import (
-    ALREADY_POWERED,
-    DOMAIN_NOT_VALID,
-    STEP_ONE,
     UNRESOLVED,
-    Refusal,
     Refused,
-    invalid_parameter,
 )
 from api.notices import Notice
 from api.schemas.queries import ListQuery, PartQuery
-from api.services import ownership_hints as hints
-from api.services.name_locks import NameLocks
-from common.addresses import AddressPolicy
+from api.services.enrolment_refusals import to_refused
 from common.clock import Clock
-from common.db import domain_list, domain_pages, domains, monitor_nodes, orders, policies
+from common.db import domain_list, domain_pages, domains, monitor_nodes, orders, ownership
 from common.db.applications import Application
 from common.db.domain_list import ListKey, Wanted
 from common.db.domain_pages import DomainPage, ListedDomain
 from common.db.domains import Domain, Product
 from common.db.pool import Connection, Database
 from common.dns import Pass, Resolver
-from common.domain_claims import Assessment, DomainClaims, StandingChanged
-from common.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets
-from common.errors import AddressRefused, DatabaseUnavailable
+from common.enrolment.domain_claims import Assessment, DomainClaims
+from common.enrolment.eligibility import EligibilityFindings, ServiceTargets
+from common.enrolment.enrolling import Enrolling
+from common.enrolment.outcome import EnrolmentOutcome, EnrolmentRefused
+from common.enrolment.request import PARTNER, EnrolmentRequest
+from common.enrolment.rules import check_origin_url, check_served
+from common.errors import DatabaseUnavailable
 from common.liveness import await_edges
 from common.logs import get_logger
 from common.names import DomainName
-from common.ownership import OwnershipClaim, OwnershipVerdict, OwnNames
-from common.urls import InvalidUrl, parse_application_url
 
 _log = get_logger("api.services.enrolment")
 
 EDGES_WITHIN_SECONDS = 0.25
-_MOST_TRIES = 3
-
-Store = Callable[[Connection, OwnershipClaim | None], Awaitable[None]]
-"""Writes an enrolment, in a transaction that holds the name's lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +51,30 @@ class ListedPart:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentService:
-    """One a process; every request brings its application."""
+    """Enrolment use cases that Power and Secure share. One instance per process; each call brings its application."""
 
-    database: Database
-    resolver: Resolver
-    policy: AddressPolicy
-    service_targets: ServiceTargets
-    own_names: OwnNames
-    probe: EdgeProbe
+    enrolling: Enrolling
     clock: Clock
-    name_locks: NameLocks = field(default_factory=NameLocks)
 
     @property
     def claims(self) -> DomainClaims:
-        return DomainClaims(self.database, self.resolver, self.service_targets, self.own_names, self.probe)
+        """Return what decides whose a name is."""
+        return self.enrolling.claims
+
+    @property
+    def resolver(self) -> Resolver:
+        """Return the resolver that eligibility asks."""
+        return self.claims.resolver
+
+    @property
+    def service_targets(self) -> ServiceTargets:
+        """Return where domains must lead."""
+        return self.claims.service_targets
+
+    @property
+    def database(self) -> Database:
+        """Return the database that enrolments are stored in."""
+        return self.claims.database
 
     async def list_page(self, application: Application, product: Product, query: ListQuery) -> DomainPage:
         async with self.database.connection() as connection:
@@ -137,36 +136,25 @@ class EnrolmentService:
         """As `DomainClaims.assess`."""
         return await self.claims.assess(application, name, cname_target, within=within, findings=findings)
 
-    async def enrol(
-        self,
-        application: Application,
-        name: DomainName,
-        cname_target: str,
-        review: Refusal,
-        store: Store,
-        *,
-        prepare: Callable[[], Awaitable[None]] | None = None,
-        locks_redirects: bool = False,
-    ) -> None:
-        """Have `store` write what enrols the name, if the application may have it; taken away from its holder where it
-        moves, in the same transaction. `prepare` may still refuse it, before.
+    async def enrol(self, application: Application, request: EnrolmentRequest) -> None:
+        """Give the name to the application, if it may have it. Raises: `Refused`."""
+        self._raise(application, request, await self.enrolling.enrol(application, request, PARTNER))
 
-        Raises: `Refused`, with `review` when it is the customer's part that lacks; and what `store` raises.
-        """
-        for _ in range(_MOST_TRIES):
-            assessment = await self.assess(application, name, cname_target)
-            refuse_unowned(assessment, application, name, cname_target)
-            refuse_ineligible(application, name, assessment, review)
-            if prepare is not None:
-                await prepare()
-            with contextlib.suppress(StandingChanged):
-                async with (
-                    self.name_locks.hold(name.text),
-                    self.claims.claimed(application, name, assessment.evidence, locks_redirects) as connection,
-                ):
-                    await store(connection, assessment.evidence.claim)
-                return
-        raise _held(OwnershipVerdict.UNKNOWN, application, name, cname_target)
+    async def check(self, application: Application, request: EnrolmentRequest) -> None:
+        """Refuse what is refused without a question to the DNS or an origin. Raises: `Refused`."""
+        self._raise(application, request, await self.enrolling.check(application, request, PARTNER))
+
+    def refuse_origin(self, application: Application, request: EnrolmentRequest, url: str) -> None:
+        """Refuse an applicationUrl that the product does not take. Raises: `Refused`."""
+        self._raise(application, request, check_origin_url(request.product, url, self.enrolling.addresses))
+
+    async def refuse_unreachable(self, application: Application, request: EnrolmentRequest, url: str) -> None:
+        """Refuse an origin that does not answer. Raises: `Refused`."""
+        self._raise(application, request, await self.enrolling.check_reachable(application, request.name.text, url))
+
+    def _raise(self, application: Application, request: EnrolmentRequest, outcome: EnrolmentOutcome | None) -> None:
+        if isinstance(outcome, EnrolmentRefused):
+            raise to_refused(application, request, outcome)
 
     async def reach_edges(self) -> list[Notice]:
         """Wait a moment for the edges to apply what was committed. Returns a notice if visitors do not meet it yet."""
@@ -183,15 +171,6 @@ class EnrolmentService:
         of_issuer, of_edges = await asyncio.gather(find_issuer(self.database), self.reach_edges())
         return [*of_issuer, *of_edges]
 
-    def refuse_private(self, application_url: str) -> None:
-        """Raises: `Refused` for an address written in the URL; names are looked at when they are dialled."""
-        try:
-            url = parse_application_url(application_url)
-            if url.address is not None:
-                self.policy.check(url.address, url.port)
-        except (InvalidUrl, AddressRefused) as error:
-            raise Refused(invalid_parameter("applicationUrl", status=502), hint=str(error)) from error
-
 
 async def find_issuer(database: Database) -> list[Notice]:
     """A notice if no monitor obtains certificates now."""
@@ -202,14 +181,12 @@ async def find_issuer(database: Database) -> list[Notice]:
     return []
 
 
-async def refuse_not_served(connection: Connection, name: DomainName, application: Application) -> None:
-    """Raises: `Refused` for a change of a domain that an operator has blocked, or whose application is suspended."""
-    policy = await policies.find_in_force(connection, name.text, application.id)
-    if policy is None:
-        return
-    if policy.scope == "domain":
-        raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.BLOCKED.value, hint=hints.BLOCKED)
-    raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.SUSPENDED.value, hint=hints.SUSPENDED)
+async def refuse_not_served(connection: Connection, application: Application, request: EnrolmentRequest) -> None:
+    """Refuse a change of a domain that an operator has blocked, or whose application is suspended."""
+    standing = await ownership.find_standing(connection, request.name, application.id)
+    refused = check_served(standing)
+    if refused is not None:
+        raise to_refused(application, request, refused)
 
 
 def is_foreign(held: list[Domain], application: Application) -> bool:
@@ -221,40 +198,3 @@ def refuse_unresolved(findings: EligibilityFindings) -> None:
     """Raises: `Refused` when it is unknown whether the domain is eligible."""
     if findings.unknown is not None:
         raise Refused(UNRESOLVED, code=findings.unknown.value)
-
-
-def refuse_unowned(assessment: Assessment, application: Application, name: DomainName, cname_target: str) -> None:
-    """Raises: `Refused` for a name that is not the application's to have, whatever it leads to."""
-    match assessment.verdict:
-        case OwnershipVerdict.ENROL | OwnershipVerdict.MOVE | OwnershipVerdict.UNPROVEN:
-            return
-        case OwnershipVerdict.RESERVED:
-            raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.RESERVED.value, hint=hints.RESERVED)
-        case OwnershipVerdict.BLOCKED:
-            raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.BLOCKED.value, hint=hints.BLOCKED)
-        case OwnershipVerdict.SUSPENDED:
-            raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.SUSPENDED.value, hint=hints.SUSPENDED)
-        case _:
-            target = None if assessment.evidence.is_outranked else cname_target
-            raise _held(assessment.verdict, application, name, target)
-
-
-def refuse_ineligible(application: Application, name: DomainName, assessment: Assessment, review: Refusal) -> None:
-    """Raises: `Refused`, with `review` when it is the customer's part that lacks."""
-    findings = assessment.findings
-    if findings.lacks_step_one:
-        raise Refused(STEP_ONE, hint=hints.STEP_ONE)
-    if not findings.is_eligible:
-        unknown = findings.unknown
-        raise Refused(
-            review,
-            code=unknown.value if unknown else None,
-            hint=f"GET /domains/{name.text}/diagnosis shows what is missing",
-        )
-    if assessment.verdict is OwnershipVerdict.UNPROVEN:
-        raise Refused(review, code=OwnershipVerdict.UNPROVEN.value, hint=hints.unproven(name, application.id))
-
-
-def _held(verdict: OwnershipVerdict, application: Application, name: DomainName, cname_target: str | None) -> Refused:
-    hint = hints.held(verdict, name, application.id, cname_target)
-    return Refused(ALREADY_POWERED, code=verdict.value, hint=hint)

@@ -18,8 +18,8 @@ from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding
 from common.db.orders import OrderState
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
+from common.enrolment.ownership import OwnershipClaim, OwnershipVerdict, is_lost_target
 from common.origin_faults import OriginFault
-from common.ownership import OwnershipClaim, OwnershipVerdict, is_lost_target
 
 State: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
 

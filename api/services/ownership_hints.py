@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import Final
 
 from common.db.applications import CnameTargetTaken
-from common.eligibility import EligibilityFindings
+from common.enrolment.eligibility import EligibilityFindings
+from common.enrolment.ownership import OwnershipVerdict, txt_record
 from common.names import DomainName
-from common.ownership import OwnershipVerdict, txt_record
 
 RESERVED_NAME: Final = "a name of this service, or your application's cname target, and never enrolled"
 RESERVED: Final = f"it is {RESERVED_NAME}"
@@ -19,6 +19,9 @@ STEP_ONE: Final = (
     "step 1 is the CNAME record of your application's cname target: its page in the dashboard shows the record to set,"
     " and what the DNS answers now"
 )
+POWERED: Final = "this application powers it already: PUT /power changes it"
+SECURED: Final = "PUT /ssl changes the origin or the redirect, or renews the certificate"
+NO_ORIGIN: Final = "the application has none: send one"
 ROOT: Final = "POST /power takes no root domain: POST /ssl does, and the connect modal powers one"
 
 

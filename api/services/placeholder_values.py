@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from common.connect.resolution import PlaceholderValues
 from common.db.applications import Application
-from common.ownership import is_lost_target
+from common.enrolment.ownership import is_lost_target
 from common.settings import Settings
 
 

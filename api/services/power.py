@@ -1,15 +1,11 @@
-"""Power: a customer's domain renders a partner's application. Decides, asks and stores; knows no HTTP.
-
-No transaction is open while the DNS is asked. What was true before the questions is checked again, under the
-domain's lock, by `common.db.domains` when it is stored.
-"""
+"""Power: a customer's domain renders a partner's application. `common.enrolment` decides which names it may have."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
 
-from api.errors import ALREADY_POWERED, DOMAIN_NOT_VALID, POWERED_TOO_OFTEN, REVIEW_POWER, Refused
+from api.errors import DOMAIN_NOT_VALID, Refused
 from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
 from api.schemas.power import PowerBody, PowerChange
@@ -20,10 +16,9 @@ from api.services.origin_state import OriginStates
 from common.db import domains
 from common.db.applications import Application
 from common.db.domain_pages import DomainPage
-from common.db.domains import AlreadyEnrolled, Domain, EnrolledTooOften, Status
-from common.db.session import Connection
+from common.db.domains import Domain, Status
+from common.enrolment.request import EnrolmentRequest
 from common.names import DomainName
-from common.ownership import OwnershipClaim
 
 ORIGIN_WITHIN_SECONDS = 1.0
 _RECHECK_PAUSE_SECONDS = 1.0
@@ -70,45 +65,36 @@ class PowerService:
         return Eligibility(assessment.may_enrol, cname_target=target, hint=hint)
 
     async def power(self, application: Application, body: PowerBody) -> list[Notice]:
-        """Returns once the domain is durably enrolled; its certificate follows by itself. The origin is asked at the
-        same time, for a notice: one that does not answer yet is no reason to refuse."""
+        """Enrol the domain durably; its certificate follows by itself.
+
+        The origin is asked at the same time, for a notice: one that does not answer yet is no reason to refuse.
+        """
         name = parse_product_domain(body.domain)
-        if name.is_root:
-            raise Refused(DOMAIN_NOT_VALID, code="root", hint=hints.ROOT)
-        self.enrolment.refuse_private(body.application_url)
-        if await self._find_own(application, name) is not None:
-            raise _already_powered()
+        paths = None if body.root_path_access is None else tuple(body.root_path_access)
+        request = EnrolmentRequest("power", name, body.application_url, paths)
+        await self.enrolment.check(application, request)
         noted, of_origin = await asyncio.gather(
-            self._enrol(application, name, body), self._ask_origin(application, name, body.application_url)
+            self._enrol(application, request), self._ask_origin(application, name, body.application_url)
         )
         return [*noted, *of_origin]
 
-    async def _enrol(self, application: Application, name: DomainName, body: PowerBody) -> list[Notice]:
-        async def store(connection: Connection, claim: OwnershipClaim | None) -> None:
-            await domains.power(
-                connection, name.text, application.id, body.application_url, body.root_path_access, claim
-            )
-
-        try:
-            await self.enrolment.enrol(application, name, application.cname_target, REVIEW_POWER, store)
-        except AlreadyEnrolled as error:
-            raise _already_powered() from error
-        except EnrolledTooOften as error:
-            raise Refused(POWERED_TOO_OFTEN) from error
+    async def _enrol(self, application: Application, request: EnrolmentRequest) -> list[Notice]:
+        await self.enrolment.enrol(application, request)
         return await self.enrolment.reach_visitors()
 
     async def update(self, application: Application, body: PowerChange) -> list[Notice]:
         """Where the domain's DNS had moved away, a monitor checks it again at once."""
         name = parse_product_domain(body.domain)
+        request = EnrolmentRequest("power", name, body.application_url)
         if body.application_url is not None:
-            self.enrolment.refuse_private(body.application_url)
+            self.enrolment.refuse_origin(application, request, body.application_url)
         async with self.enrolment.database.transaction() as connection:
             await self.enrolment.request_recheck(connection, name, application, pause_seconds=_RECHECK_PAUSE_SECONDS)
             is_ours = await domains.update_power(
                 connection, name.text, application.id, body.application_url, body.root_path_access
             )
             if is_ours:
-                await refuse_not_served(connection, name, application)
+                await refuse_not_served(connection, application, request)
         if not is_ours:
             raise Refused(DOMAIN_NOT_VALID)
         if body.application_url is None:
@@ -133,8 +119,3 @@ class PowerService:
     async def _find_own(self, application: Application, name: DomainName) -> Domain | None:
         held = await self.enrolment.held(name)
         return next((each for each in held if each.product == "power" and each.application_id == application.id), None)
-
-
-def _already_powered() -> Refused:
-    """By the application itself: a POST that is repeated, say, because its answer was lost."""
-    return Refused(ALREADY_POWERED, code="enrolled", hint="this application powers it already: PUT /power changes it")

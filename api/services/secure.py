@@ -12,13 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from api.errors import (
-    ALREADY_SECURED,
     DOMAIN_NOT_VALID,
-    PROVISIONED_TOO_OFTEN,
-    REVIEW_SSL,
-    UNREACHABLE_ORIGIN,
     Refused,
-    invalid_parameter,
     renewal_failed,
 )
 from api.notices import Notice
@@ -34,19 +29,17 @@ from api.services.enrolment import (
     refuse_not_served,
     refuse_unresolved,
 )
+from api.services.enrolment_refusals import to_refused
 from common.db import domains, orders
 from common.db.applications import Application
 from common.db.domain_pages import DomainPage
-from common.db.domains import Domain, EnrolledTooOften, Status
+from common.db.domains import Domain, Status
 from common.db.orders import NotRenewable
-from common.db.session import Connection
+from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
+from common.enrolment.redirects import closes_loop
+from common.enrolment.request import EnrolmentRequest, cname_target_of
+from common.enrolment.rules import check_redirect, is_live, is_ordering
 from common.names import DomainName
-from common.origin_probe import OriginProbe, Unreachable
-from common.ownership import OwnershipClaim
-from common.redirect_loops import RedirectChain
-from common.urls import parse_application_url, parse_redirect_target
-
-_NO_ORIGIN = "the application has none: send one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +59,6 @@ class SecureService:
     """One a process; every request brings its application."""
 
     enrolment: EnrolmentService
-    probe_origin: OriginProbe
 
     async def list_page(self, application: Application, query: ListQuery) -> DomainPage:
         return await self.enrolment.list_page(application, "secure", query)
@@ -77,7 +69,7 @@ class SecureService:
     async def check_eligibility(self, application: Application, name: DomainName) -> SslEligibility:
         """Raises: `Refused` when the DNS has no answer; what is provided for already is not asked about."""
         held = await self.enrolment.held(name)
-        target = cname_target_of(application)
+        target = cname_target_of(application, "secure")
         if is_foreign(held, application):
             assessment = await self.enrolment.assess(application, name, target)
             return SslEligibility(True, "inactive", target) if assessment.may_enrol else SslEligibility(False)
@@ -95,34 +87,10 @@ class SecureService:
         return SslEligibility(assessment.may_enrol, "inactive", target, url, redirect_to, hint)
 
     async def secure(self, application: Application, body: SecureBody) -> list[Notice]:
-        """Returns once the domain is durably enrolled; its certificate follows by itself."""
+        """Enrol the domain durably; its certificate follows by itself."""
         name = parse_product_domain(body.domain)
-        url = self._origin_url(application, body)
-        if body.redirect_to is not None:
-            _refuse_redirect_to_itself(name.text, body.redirect_to)
-        held = await self.enrolment.held(name)
-        if not is_foreign(held, application):
-            _refuse_provided(held)
-
-        async def prepare() -> None:
-            if url is not None:
-                await self._refuse_unreachable(url, name, application)
-
-        async def store(connection: Connection, claim: OwnershipClaim | None) -> None:
-            await self._store(connection, name, application, body, claim)
-
-        try:
-            await self.enrolment.enrol(
-                application,
-                name,
-                cname_target_of(application),
-                REVIEW_SSL,
-                store,
-                prepare=prepare,
-                locks_redirects=body.redirect_to is not None,
-            )
-        except EnrolledTooOften as error:
-            raise Refused(PROVISIONED_TOO_OFTEN) from error
+        request = EnrolmentRequest("secure", name, body.application_url, redirect_to=body.redirect_to)
+        await self.enrolment.enrol(application, request)
         return await self.enrolment.reach_visitors()
 
     async def change(self, application: Application, body: SecureChange) -> tuple[bool, list[Notice]]:
@@ -149,32 +117,33 @@ class SecureService:
         return next((each for each in held if each.product == "secure" and each.application_id == application.id), None)
 
     async def _change(self, application: Application, name: DomainName, own: Domain, body: SecureChange) -> None:
-        if body.application_url is not None:
-            _refuse_path(body.application_url)
-            self.enrolment.refuse_private(body.application_url)
-        if body.redirect_to:
-            _refuse_redirect_to_itself(name.text, body.redirect_to)
         redirect_to = own.redirect_to if body.redirect_to is None else body.redirect_to or None
+        request = EnrolmentRequest("secure", name, body.application_url, redirect_to=redirect_to)
         url = body.application_url or own.application_url or None
+        if body.application_url is not None:
+            self.enrolment.refuse_origin(application, request, body.application_url)
+        if body.redirect_to and check_redirect(name.text, body.redirect_to) is not None:
+            raise _loop(application, request)
         if url is None and redirect_to is None:
-            raise Refused(invalid_parameter("applicationUrl", status=502), hint=_NO_ORIGIN)
+            raise to_refused(application, request, EnrolmentRefused(EnrolmentCode.NO_ORIGIN))
         if url is not None and (body.application_url is not None or redirect_to is None):
-            await self._refuse_unreachable(url, name, application)
+            await self.enrolment.refuse_unreachable(application, request, url)
         async with self.enrolment.database.transaction() as connection:
             if body.redirect_to:
                 await domains.lock_redirects(connection)
-                await _refuse_loop(connection, name.text, body.redirect_to)
+                if await closes_loop(connection, name.text, body.redirect_to):
+                    raise _loop(application, request)
             changed = await domains.update_secure(
                 connection, name.text, application.id, body.application_url, body.redirect_to
             )
             if changed:
-                await refuse_not_served(connection, name, application)
+                await refuse_not_served(connection, application, request)
         if not changed:
             raise Refused(DOMAIN_NOT_VALID)
 
     async def _renew(self, application: Application, name: DomainName, own: Domain) -> None:
         if own.departed_at is not None:
-            assessment = await self.enrolment.assess(application, name, cname_target_of(application))
+            assessment = await self.enrolment.assess(application, name, cname_target_of(application, "secure"))
             if not assessment.may_enrol:
                 raise Refused(renewal_failed("The domain's DNS no longer leads here, so it cannot be renewed."))
         try:
@@ -195,62 +164,6 @@ class SecureService:
             raise Refused(DOMAIN_NOT_VALID)
         return await self.enrolment.reach_edges()
 
-    def _origin_url(self, application: Application, body: SecureBody) -> str | None:
-        """The origin that must answer; none where all are sent elsewhere. Raises: `Refused`."""
-        url = body.application_url
-        if url is None and body.redirect_to is None:
-            url = application.application_url or None
-            if url is None:
-                raise Refused(invalid_parameter("applicationUrl", status=502), hint=_NO_ORIGIN)
-        if url is not None:
-            _refuse_path(url)
-            self.enrolment.refuse_private(url)
-        return url
-
-    async def _refuse_unreachable(self, url: str, name: DomainName, application: Application) -> None:
-        try:
-            await self.probe_origin(url, name.text, application)
-        except Unreachable as error:
-            raise Refused(UNREACHABLE_ORIGIN, hint=str(error)) from error
-
-    async def _store(
-        self,
-        connection: Connection,
-        name: DomainName,
-        application: Application,
-        body: SecureBody,
-        claim: OwnershipClaim | None,
-    ) -> None:
-        """Raises: `Refused`, `EnrolledTooOften`."""
-        _refuse_provided(await domains.find(connection, name.text))
-        if body.redirect_to is not None:
-            await _refuse_loop(connection, name.text, body.redirect_to)
-        await domains.secure(connection, name.text, application.id, body.application_url, body.redirect_to, claim)
-
-
-def cname_target_of(application: Application) -> str:
-    """Secure's own, or the one that serves both products."""
-    return application.secure_cname_target or application.cname_target
-
-
-def is_live(held: list[Domain]) -> bool:
-    return any(domain.certificate == "live" and domain.departed_at is None for domain in held)
-
-
-def is_ordering(held: list[Domain]) -> bool:
-    return any(domain.certificate == "ordering" for domain in held)
-
-
-def _refuse_path(url: str) -> None:
-    """Raises: `Refused` for an applicationUrl with a path: Secure forwards each request's path unchanged."""
-    parsed = parse_application_url(url)
-    if parsed.path not in ("", "/"):
-        raise Refused(
-            invalid_parameter("applicationUrl", status=502),
-            hint=f"Secure forwards paths unchanged, so the applicationUrl has none: send {parsed.scheme}://"
-            f"{parsed.authority}, or use Power to serve a domain from {parsed.path}",
-        )
-
 
 def _application_url(held: list[Domain]) -> str:
     """Secure's, or where only Power has the name, Power's."""
@@ -261,29 +174,5 @@ def _redirect_of(held: list[Domain]) -> str | None:
     return next((domain.redirect_to for domain in held if domain.redirect_to), None)
 
 
-def _refuse_provided(held: list[Domain]) -> None:
-    """What the application itself has of the name. Raises: `Refused`."""
-    if is_live(held):
-        raise Refused(
-            ALREADY_SECURED,
-            code="enrolled",
-            hint="PUT /ssl changes the origin or the redirect, or renews the certificate",
-        )
-    if is_ordering(held):
-        raise Refused(REVIEW_SSL, code="ordering", hint="a certificate is on its way")
-
-
-def _refuse_redirect_to_itself(domain: str, redirect_to: str) -> None:
-    """Raises: `Refused`. The longer loops are looked for when it is stored, under the lock of redirects."""
-    if RedirectChain(domain).loops_at(parse_redirect_target(redirect_to).host):
-        raise _loop()
-
-
-async def _refuse_loop(connection: Connection, domain: str, redirect_to: str) -> None:
-    """Raises: `Refused`."""
-    if await domains.closes_loop(connection, domain, redirect_to):
-        raise _loop()
-
-
-def _loop() -> Refused:
-    return Refused(invalid_parameter("redirectTo", status=502), code="loop", hint="it leads back to the domain")
+def _loop(application: Application, request: EnrolmentRequest) -> Refused:
+    return to_refused(application, request, EnrolmentRefused(EnrolmentCode.LOOP))

@@ -17,8 +17,8 @@ from typing import Any, Final
 from common.connect.configuration import Configuration, RecordTemplate
 from common.connect.requested import Requested
 from common.db.applications import Application
+from common.enrolment.ownership import txt_record
 from common.errors import FrontageError
-from common.ownership import txt_record
 from common.records import normal_name, normal_value
 from common.urls import parse_application_url, parse_redirect_target
 

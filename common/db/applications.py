@@ -5,8 +5,8 @@ Rules
     see one column at a time, so writers of targets take turns (a table lock that readers do not feel).
     A cname target is no enrolled domain, and no name that another application held lately, or had as a target
     (`common.db.ownership`): the domains that still lead to it would change hands with it. A target counts from when it
-    was set (`common.ownership`). What another application has of a name is a `TargetContest`; with those proven, the
-    name moves here in the transaction that sets the target.
+    was set (`common.enrolment.ownership`). What another application has of a name is a `TargetContest`; with those
+    proven, the name moves here in the transaction that sets the target.
     During a rotation the previous client secret opens tokens too, until ``previous_expires_at``, and the previous
     signature key signs too, until ``previous_signature_until``; the same holds for webhook secrets.
     ``next_service_auth`` is made before edges send it, so that origins can accept it first; finishing the rotation puts
@@ -29,8 +29,8 @@ from asyncpg import Connection, Record
 
 from common.db import audit, locks, ownership, webhook_endpoints
 from common.db.target_sightings import has_lapsed
+from common.enrolment.ownership import REMEMBERED_DAYS, is_lost_target, lost_target
 from common.errors import FrontageError
-from common.ownership import REMEMBERED_DAYS, is_lost_target, lost_target
 
 SendHost: TypeAlias = Literal["origin", "customer"]
 """Whose name the origin finds in Host."""

@@ -4,7 +4,7 @@ Owns the SQL of ``domains``. What leads to a certificate and what releases it is
 `common.db.orders`' and `common.db.certificates`' business; both are called here, in the same transaction.
 
 Rules
-    both products on one name belong to one application; which one may have it, `common.ownership` decides
+    both products on one name belong to one application; which one may have it, `common.enrolment.ownership` decides
     a name is enrolled and removed only under `certificates.lock_domain`, so that of many at once one succeeds: the
     caller of an enrolment takes the lock and checks under it whose the name is; `remove` takes it itself
     redirects are set one at a time, each against all others (`lock_redirects`), so that no two close a loop together
@@ -27,10 +27,8 @@ from typing import Any, Literal
 from asyncpg import Connection, Record
 
 from common.db import audit, certificates, enrolments, locks, orders, outcomes, ownership
+from common.enrolment.ownership import OwnershipClaim
 from common.errors import FrontageError
-from common.ownership import OwnershipClaim
-from common.redirect_loops import RedirectChain
-from common.urls import parse_redirect_target
 
 Product = Literal["power", "secure"]
 Status = Literal["active", "inactive"]
@@ -71,7 +69,7 @@ class EnrolledTooOften(FrontageError):
 class Domain:
     """`application_url` and `root_path_access` are what applies: the domain's own, or the application's. `certificate`
     is the name's, whatever the product; `departed_at` is when its DNS was seen to lead elsewhere; `claim` is how it was
-    claimed (`common.ownership.OwnershipClaim`, or ``operator``), where that is known."""
+    claimed (`common.enrolment.ownership.OwnershipClaim`, or where that is known."""
 
     domain: str
     product: Product
@@ -89,7 +87,7 @@ async def power(
     connection: Connection[Record],
     domain: str,
     application_id: str,
-    application_url: str,
+    application_url: str | None,
     root_path_access: Sequence[str] | None,
     claim: OwnershipClaim | None = None,
 ) -> None:
@@ -143,7 +141,7 @@ async def secure(
     application_id: str,
     application_url: str | None,
     redirect_to: str | None,
-    claim: OwnershipClaim | Literal["operator"] | None = None,
+    claim: OwnershipClaim | None = None,
 ) -> None:
     """Enrol `domain` in Secure, or once more when nothing came of it, and see to its certificate.
 
@@ -177,7 +175,7 @@ async def update_secure(
     redirect_to: str | None,
 ) -> bool:
     """Change what is given; None keeps what is there, and the empty redirect ends it. Whether a redirect closes
-    a loop is for the caller to find out, under `lock_redirects` (`common.redirect_loops`).
+    a loop is for the caller to find out, under `lock_redirects` (`common.enrolment.redirect_loops`).
     Returns whether the application has this domain."""
     async with _audited(connection, domain, "secure", application_id):
         status = await connection.execute(
@@ -226,19 +224,6 @@ async def redirect_of(connection: Connection[Record], domain: str) -> str | None
         domain,
     )
     return redirect_to
-
-
-async def closes_loop(connection: Connection[Record], domain: str, redirect_to: str) -> bool:
-    """Whether a redirect of `domain` would lead back to it, over the redirects of enrolled domains. To be asked under
-    `lock_redirects`."""
-    chain = RedirectChain(domain)
-    following: str | None = redirect_to
-    while following is not None:
-        host = parse_redirect_target(following).host
-        if chain.loops_at(host):
-            return True
-        following = await redirect_of(connection, host)
-    return False
 
 
 async def has(connection: Connection[Record], domain: str, product: Product, application_id: str) -> bool:

@@ -1,7 +1,7 @@
 """Who holds a name, who held it, and how it changes hands.
 
-Owns the SQL of ``former_holders``, and of whose cname targets names are. The decision is `common.ownership`'s; a held
-name's own rows are `common.db.domains`'.
+Owns the SQL of ``former_holders``, and of whose cname targets names are. The decision is
+`common.enrolment.ownership`'s; a held name's own rows are `common.db.domains`'.
 
 Rules
     a name changes hands under `certificates.lock_domain`, as everything about its certificate does
@@ -27,8 +27,8 @@ from typing import Literal, TypeAlias
 from common.db import audit, certificates, locks, outcomes
 from common.db.session import Connection
 from common.db.target_sightings import has_lapsed
+from common.enrolment.ownership import REMEMBERED_DAYS, OwnershipRecord, Target
 from common.names import DomainName
-from common.ownership import REMEMBERED_DAYS, OwnershipRecord, Target
 
 MOST_FORMER_TARGETS = 10
 """That are remembered of an application, so that it cannot keep others from any number of names."""

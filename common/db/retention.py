@@ -32,7 +32,7 @@ from common.db.certificates import KEPT_DAYS as RELEASED_CERTIFICATE_DAYS
 from common.db.ownership import MOST_FORMER_TARGETS
 from common.db.revocations import KEPT_DAYS as REVOCATION_DAYS
 from common.db.session import Connection
-from common.ownership import REMEMBERED_DAYS
+from common.enrolment.ownership import REMEMBERED_DAYS
 
 ENROLMENT_DAYS = 30
 """The limit counts enrolments over 24 hours, the first of a name excepted. A name that was not enrolled for this long

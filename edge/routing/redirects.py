@@ -1,10 +1,10 @@
-"""``redirectTo``: where a domain sends its visitors, and whether that is a loop (`common.redirect_loops`). Pure."""
+"""``redirectTo``: where a domain sends its visitors, and whether that is a loop (`common.enrolment.redirect_loops`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from common.redirect_loops import RedirectChain
+from common.enrolment.redirect_loops import RedirectChain
 from edge.routing import paths
 from edge.routing.route import RedirectTo, Route
 

@@ -12,10 +12,10 @@ from typing import Literal, TypeAlias
 from common.db.applications import Application, get_application
 from common.db.pool import Database
 from common.dns import Pass, Resolver
-from common.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets, check_eligibility
+from common.enrolment.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets, check_eligibility
+from common.enrolment.ownership import OwnershipClaim
+from common.enrolment.ownership_evidence import has_txt_record
 from common.names import parse_domain
-from common.ownership import OwnershipClaim
-from common.ownership_evidence import has_txt_record
 
 Lead: TypeAlias = Literal["here", "past its target", "elsewhere"]
 """Where a domain's DNS leads. ``past its target``: here, but not through its application's cname target."""

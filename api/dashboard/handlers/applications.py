@@ -32,7 +32,7 @@ from common.db.applications import (
 )
 from common.dns import Outcome
 from common.endpoint_health import disables_at
-from common.origin_probe import Unreachable
+from common.enrolment.origins import Unreachable
 
 _LISTED = 50
 _CHECK_SECONDS = 6.0
@@ -188,7 +188,10 @@ class ApplicationPages:
     async def _check_target(self, label: str, target: str) -> dict[str, Any]:
         shown: dict[str, Any] = {"label": label, "target": target, "found": (), "state": "unknown"}
         try:
-            async with asyncio.timeout(_CHECK_SECONDS), self._context.enrolment.resolver.open_pass() as questions:
+            async with (
+                asyncio.timeout(_CHECK_SECONDS),
+                self._context.enrolment.resolver.open_pass() as questions,
+            ):
                 chain = await questions.follow(target, self._context.enrolment.service_targets.targets)
         except (TimeoutError, OSError):
             return shown

@@ -24,10 +24,11 @@ from common.db.session import Patience
 from common.dns import Pass, Resolver
 from common.dns.authority import Authority
 from common.dns.shared_resolvers import SharedResolvers
-from common.domain_claims import DomainClaims
-from common.eligibility import ServiceTargets
+from common.enrolment.domain_claims import DomainClaims
+from common.enrolment.eligibility import ServiceTargets
+from common.enrolment.enrolling import Enrolling
+from common.enrolment.ownership import OwnNames
 from common.origin_probe import OriginProbe
-from common.ownership import OwnNames
 from common.record_checks.record_checker import RecordChecker
 from common.settings import HostPort
 from monitor.connect.enrolment import FlowEnrolment
@@ -218,13 +219,14 @@ def _runner(service: Service, name_server: HostPort, poll_seconds: float) -> tup
     resolvers = SharedResolvers(settings.dns_servers, policy)
     checker = RecordChecker(resolvers, Authority(policy, port=name_server.port), clock, interval_seconds=3600.0)
     claims = DomainClaims(service.database, resolver, ServiceTargets.of(settings), OwnNames.of(settings), no_probe)
+    enrolling = Enrolling(claims, policy, OriginProbe(policy, settings.dns_servers))
     steps = Steps(
         service.database,
         clock,
         ZoneInspector(resolver, service.database, settings),
         Settlement(service.database, clock, tuple(map(str, settings.service_servers))),
         checker,
-        FlowEnrolment(service.database, claims, policy, OriginProbe(policy, settings.dns_servers), settings.https_url),
+        FlowEnrolment(service.database, enrolling, settings.https_url),
         ConcurrencyShares(),
         settings.base_url,
     )

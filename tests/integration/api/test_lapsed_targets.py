@@ -12,7 +12,7 @@ from bench.lab.zone import Behaviour
 from common.addresses import own_policy
 from common.db import applications, target_sightings
 from common.dns import Resolver
-from common.eligibility import ServiceTargets
+from common.enrolment.eligibility import ServiceTargets
 from monitor.target_watch import TargetWatch
 from tests.integration.api.conftest import POWER_TARGET, SERVER, Service
 from tests.integration.api.partner import Partner

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from api.services.domain_files import parse_row
+from api.services.domain_import import DomainImport
 from bench.lab.zone import Behaviour
-from common import domain_transfer
-from common.db import applications, domain_import, domains, order_outcomes, order_queue, ownership, policies
+from common.db import applications, domains, order_outcomes, order_queue, ownership, policies
 from common.db.certificates import Certificate
-from common.domain_files import parse_row
+from common.enrolment import transfer as domain_transfer
 from common.errors import FenceLost
 from common.names import parse_domain
-from common.ownership import OwnNames
 from tests.integration.api.conftest import POWER_TARGET, SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.secured import Ssl, go_live, order_state, serve_origin
@@ -125,10 +125,10 @@ async def test_what_an_operator_has_blocked_or_suspended_is_neither_enrolled_nor
     assert (await ssl.post("second.customer.test")).status == 200
     enrolled = (power.put(SHOP, applicationUrl=origin), ssl.put("second.customer.test", applicationUrl=origin))
     assert [(await each).status for each in enrolled] == [200, 200]
-    own = OwnNames(frozenset())
     async with service.database.connection() as connection:
         application = await applications.get_application(connection, partner.id)
     assert application is not None
+    importing = DomainImport.of(service.settings, service.database, application)
 
     async def enrolling(name: str) -> list[tuple[int, str, str | None]]:
         return [refusal(await each) for each in (power.post(name, origin), ssl.post(name))]
@@ -142,7 +142,7 @@ async def test_what_an_operator_has_blocked_or_suspended_is_neither_enrolled_nor
 
     async def imported(name: str) -> str:
         row = parse_row({"product": "power", "domain": name, "applicationUrl": "https://other.example.com"})
-        [outcome] = await domain_import.write(service.database, application, [row], own, is_dry=False)
+        [outcome] = await importing.write([row])
         return str(outcome)
 
     cases: list[tuple[policies.Scope, tuple[str, ...], str, str]] = [
@@ -261,8 +261,7 @@ async def enter(service: Service, way: str, partner: Partner, origin: str, name:
                 return False, str(error)
             return True, ""
     row = parse_row({"product": way.rpartition(" ")[2], "domain": name, "applicationUrl": origin})
-    own = OwnNames.of(service.settings)
-    [outcome] = await domain_import.write(service.database, application, [row], own, is_dry=False)
+    [outcome] = await DomainImport.of(service.settings, service.database, application).write([row])
     return outcome == "added", str(outcome)
 
 

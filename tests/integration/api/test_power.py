@@ -14,7 +14,7 @@ import pytest
 from bench.lab.zone import Behaviour
 from common.db.certificates import Certificate, store
 from common.db.pool import Connection
-from common.domain_claims import DomainClaims
+from common.enrolment.domain_claims import DomainClaims
 from tests.integration.api.conftest import Service
 
 DOMAIN = "shop.customer.test"

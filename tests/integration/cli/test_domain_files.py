@@ -126,6 +126,27 @@ async def test_a_refused_row_has_its_line_and_leaves_the_others(
     assert "0 added, 0 changed, 3 as they were, 4 refused" in done.stdout
 
 
+async def test_an_import_takes_no_origin_that_post_would_refuse(
+    database: Database, env: dict[str, str], tmp_path: Path
+) -> None:
+    async with database.transaction() as connection:
+        await applications.update_application(connection, "a", application_url="https://o.test/path")
+    file = tmp_path / "a.json"
+    rows = [
+        {"product": "power", "domain": "p1.customer.test", "applicationUrl": "http://10.0.0.1"},
+        {"product": "secure", "domain": "s1.customer.test", "applicationUrl": "http://10.0.0.1"},
+        {"product": "secure", "domain": "s2.customer.test"},
+    ]
+    file.write_text(json.dumps(rows))
+    found = imported(env, file)
+    assert [each["error"] for each in found["errors"]] == [
+        "p1.customer.test: applicationUrl: its address may not be dialled",
+        "s1.customer.test: applicationUrl: its address may not be dialled",
+        "s2.customer.test: applicationUrl: Secure forwards paths unchanged, and the application's has one",
+    ]
+    assert found["refused"] == 3
+
+
 async def test_a_killed_import_is_run_again_and_each_row_is_there_once(
     database: Database, env: dict[str, str], tmp_path: Path
 ) -> None:

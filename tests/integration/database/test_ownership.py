@@ -13,8 +13,8 @@ from common.db.applications import CnameTargetTaken, NewApplication
 from common.db.certificates import Certificate
 from common.db.domains import EnrolledTooOften
 from common.db.pool import Database
+from common.enrolment.ownership import OwnershipRecord
 from common.names import parse_domain
-from common.ownership import OwnershipRecord
 from tests.integration.expiry import erase
 
 SHOP = "shop.customer.test"

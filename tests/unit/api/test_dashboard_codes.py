@@ -12,7 +12,7 @@ from common.actors import Way
 from common.db.events import EventType
 from common.db.ownership import EndReason
 from common.dns import Outcome
-from common.ownership import OwnershipClaim
+from common.enrolment.ownership import OwnershipClaim
 
 ROOT = Path(__file__).parents[3]
 WRITERS = {"record", "record_many", "record_difference", "recorded", "_is_recorded"}

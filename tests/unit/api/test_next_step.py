@@ -18,10 +18,10 @@ from common.db.edge_nodes import SERVING, EdgeNode, UnreachedOrigin
 from common.db.orders import OrderState
 from common.dns import Outcome
 from common.edge_probe import Reached
-from common.eligibility import EligibilityFindings
+from common.enrolment.eligibility import EligibilityFindings
+from common.enrolment.ownership import OwnershipClaim, OwnershipVerdict
 from common.liveness import Reach
 from common.names import parse_domain
-from common.ownership import OwnershipClaim, OwnershipVerdict
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAME = parse_domain("shop.customer.test")

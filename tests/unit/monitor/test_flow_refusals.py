@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from common.ownership import OwnershipVerdict
+from common.enrolment.outcome import EnrolmentCode
+from common.enrolment.ownership import OwnershipVerdict
 from monitor.connect import enrolment
 
 REFUSING = set(OwnershipVerdict) - {OwnershipVerdict.ENROL, OwnershipVerdict.MOVE}
@@ -12,4 +13,4 @@ REFUSING = set(OwnershipVerdict) - {OwnershipVerdict.ENROL, OwnershipVerdict.MOV
 
 @pytest.mark.parametrize("verdict", sorted(REFUSING))
 def test_each_verdict_that_refuses_a_name_has_words(verdict: OwnershipVerdict) -> None:
-    assert enrolment._HINTS[verdict.value]
+    assert enrolment.HINTS[EnrolmentCode(verdict.value)]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from common.db.order_queue import Order, Validity
 from common.dns import Outcome
-from common.eligibility import EligibilityFindings
-from common.ownership import OwnershipClaim
+from common.enrolment.eligibility import EligibilityFindings
+from common.enrolment.ownership import OwnershipClaim
 from monitor.certificates.dns_moved_away import Lead, lead_of
 from monitor.certificates.issuer import RenewalWindow
 from monitor.certificates.renewal import is_looked_at, look_again_seconds, renewal_time, urgency

@@ -3,8 +3,8 @@
 import pytest
 
 from common.dns import Outcome
-from common.eligibility import EligibilityFindings
-from common.ownership import OwnershipClaim
+from common.enrolment.eligibility import EligibilityFindings
+from common.enrolment.ownership import OwnershipClaim
 
 FOUND = Outcome.RECORDS
 

@@ -3,7 +3,7 @@
 Rules
     only answers of the zone's own servers, asked now, decide; a zone whose servers differ proves nothing
     a target moves by the TXT record that names the claimant, and not while one names its rival
-    an enrolled domain moves as it does for a domain's claim (`common.ownership_evidence`)
+    an enrolled domain moves as it does for a domain's claim (`common.enrolment.ownership_evidence`)
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from common.db import ownership
 from common.db.applications import Application, CnameTargetTaken, TargetContest, get_application
 from common.db.pool import Database
 from common.dns import Pass, Resolver
+from common.enrolment.ownership import Target, txt_record
+from common.enrolment.ownership_evidence import find_evidence, party_of
 from common.logs import get_logger
 from common.names import parse_domain
-from common.ownership import Target, txt_record
-from common.ownership_evidence import find_evidence, party_of
 
-_log = get_logger("common.target_claims")
+_log = get_logger("common.enrolment.target_claims")
 
 StoreTargets: TypeAlias = Callable[[Collection[TargetContest]], Awaitable[None]]
 """Sets targets in a transaction of its own, with these contests proven. Raises: `CnameTargetTaken`."""

@@ -1,4 +1,4 @@
-"""What the DNS proves about whose a domain is: the questions behind `common.ownership`.
+"""What the DNS proves about whose a domain is: the questions behind `common.enrolment.ownership`.
 
 Rules
     a name is taken from its holder only by answers of the zones' own servers, asked now
@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from common.db.applications import Application
 from common.dns import Pass
+from common.enrolment.ownership import OwnershipClaim, OwnershipEvidence, Party, Target, is_proof, txt_record
 from common.names import DomainName
-from common.ownership import OwnershipClaim, OwnershipEvidence, Party, Target, is_proof, txt_record
 
 FindTargets: TypeAlias = Callable[[Collection[str]], Awaitable[Sequence[Target]]]
 """The cname targets among the names, the one that was set first first."""

@@ -8,7 +8,8 @@ from itertools import chain
 import orjson
 import pytest
 
-from common.domain_files import FORMATS, EnrolmentRow, Format, MonitorRow, Row, end_of, format_of, read_rows, write_rows
+from api.services.domain_files import FORMATS, Format, end_of, format_of, read_rows, write_rows
+from common.db.domain_rows import EnrolmentRow, MonitorRow, Row
 from common.errors import OperatorError
 from common.records import parse_record
 

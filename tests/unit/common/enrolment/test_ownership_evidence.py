@@ -10,9 +10,9 @@ import pytest
 
 from common.dns import Answer, Chain, Outcome, Pass
 from common.dns.questions import follow_chain
+from common.enrolment.ownership import OwnershipClaim, OwnershipEvidence, Party, Target
+from common.enrolment.ownership_evidence import find_evidence
 from common.names import parse_domain
-from common.ownership import OwnershipClaim, OwnershipEvidence, Party, Target
-from common.ownership_evidence import find_evidence
 from common.records import RecordType
 
 SHOP = parse_domain("shop.customer.test")

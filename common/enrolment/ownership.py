@@ -5,6 +5,7 @@ Claims
     txt       the record ``_frontage.<domain> TXT application=<applicationId>``: proof, for any name
     address   the domain only leads to us (its addresses are ours, or our edge answers behind a CDN): it shows where
               the domain leads, not whose it is
+    operator  an operator's word, in an import: takes a free name that is no application's cname target
 
 Rules
     our own names, and the application's own cname targets, are never enrolled
@@ -18,8 +19,8 @@ Rules
     a cname target moves to a claimant whose TXT record its zone has, and no TXT record of its application; that one
         has `lost_target` in its place, which never resolves, until it gets another
 
-The DNS is asked by `common.eligibility` (where it leads) and `common.ownership_evidence` (proofs); the rows are
-`common.db.ownership`'s.
+The DNS is asked by `common.enrolment.eligibility` (where it leads) and `common.enrolment.ownership_evidence` (proofs);
+the rows are `common.db.ownership`'s.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ class OwnershipClaim(StrEnum):
     CNAME = "cname"
     TXT = "txt"
     ADDRESS = "address"
+    OPERATOR = "operator"  # enrolled by an operator's word; no DNS was asked
 
     @property
     def is_proof(self) -> bool:
-        return self is not OwnershipClaim.ADDRESS
+        return self in (OwnershipClaim.CNAME, OwnershipClaim.TXT)
 
 
 class OwnershipVerdict(StrEnum):
@@ -140,8 +142,11 @@ class OwnNames:
 def judge_claim(
     name: DomainName, claimant: str, standing: OwnershipRecord, evidence: OwnershipEvidence, own: OwnNames
 ) -> OwnershipVerdict:
-    """Whether `claimant` may enrol `name`. That the name leads to us is a question of its own (`common.eligibility`):
-    without a claim the verdict on a free name is UNPROVEN."""
+    """Decide whether `claimant` may enrol `name`.
+
+    That the name leads to us is a question of its own (`common.enrolment.eligibility`): without a claim the verdict on
+    a free name is UNPROVEN.
+    """
     if name.text in own or standing.is_own_target:
         return OwnershipVerdict.RESERVED
     if standing.is_blocked:
@@ -150,6 +155,8 @@ def judge_claim(
         return OwnershipVerdict.SUSPENDED
     if standing.holder == claimant:
         return OwnershipVerdict.ENROL
+    if evidence.claim is OwnershipClaim.OPERATOR:
+        return _judge_by_operator(standing)
     if standing.holder is not None:
         return _judge_held(standing.holder, evidence)
     if evidence.claim is None:
@@ -165,6 +172,12 @@ def _judge_held(holder: str, evidence: OwnershipEvidence) -> OwnershipVerdict:
     if evidence.claim is None or not evidence.claim.is_proof:
         return OwnershipVerdict.HELD
     return OwnershipVerdict.LEADS_TO_HOLDER if evidence.leads_to_holder else OwnershipVerdict.MOVE
+
+
+def _judge_by_operator(standing: OwnershipRecord) -> OwnershipVerdict:
+    if standing.holder is not None:
+        return OwnershipVerdict.HELD
+    return OwnershipVerdict.RESERVED if standing.is_target else OwnershipVerdict.ENROL
 
 
 def _may_take_by_address(name: DomainName, claimant: str, standing: OwnershipRecord, own: OwnNames) -> bool:

@@ -13,11 +13,8 @@ from common.db import certificates, domains, ownership
 from common.db.applications import Application, get_application
 from common.db.pool import Connection, Database
 from common.dns import Outcome, Pass, Resolver
-from common.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets, check_eligibility
-from common.errors import FrontageError
-from common.logs import get_logger
-from common.names import DomainName
-from common.ownership import (
+from common.enrolment.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets, check_eligibility
+from common.enrolment.ownership import (
     OwnershipClaim,
     OwnershipEvidence,
     OwnershipRecord,
@@ -27,9 +24,12 @@ from common.ownership import (
     is_proof,
     judge_claim,
 )
-from common.ownership_evidence import find_evidence, has_txt_record, party_of
+from common.enrolment.ownership_evidence import find_evidence, has_txt_record, party_of
+from common.errors import FrontageError
+from common.logs import get_logger
+from common.names import DomainName
 
-_log = get_logger("common.domain_claims")
+_log = get_logger("common.enrolment.domain_claims")
 
 _NOT_ASKED = EligibilityFindings(None, None, Outcome.TIMEOUT)
 

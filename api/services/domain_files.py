@@ -12,12 +12,12 @@ import codecs
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
 import orjson
 
 from common.application_settings import InvalidSetting
+from common.db.domain_rows import EnrolmentRow, MonitorRow, Row
 from common.errors import FrontageError, OperatorError
 from common.names import parse_domain, parse_subdomain
 from common.record_rules import MOST_RECORDS, check_record, check_size
@@ -46,32 +46,6 @@ _LARGEST_ROW_CHARACTERS = 1024 * 1024
 
 class InvalidRow(FrontageError):
     """What is wrong with a row, as the end of a sentence; the others are not affected."""
-
-
-@dataclass(frozen=True, slots=True)
-class EnrolmentRow:
-    """A row of Power or Secure. None: not given."""
-
-    product: Literal["power", "secure"]
-    domain: str
-    application_url: str | None = None
-    root_path_access: tuple[str, ...] | None = None
-    redirect_to: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MonitorRow:
-    """A row of Monitor; `domain` is the apex."""
-
-    domain: str
-    subdomain: str | None
-    records: tuple[Record, ...]
-    user_id: str | None = None
-    job_id: str | None = None
-    user_email: str | None = None
-
-
-Row: TypeAlias = EnrolmentRow | MonitorRow
 
 
 # Reading ----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ Step one is the partner's: the application's cname target leads to one of our ta
 the domain leads to the cname target, or, without a CNAME, only to our servers' addresses. Behind a CDN step two cannot
 be seen in the DNS; there the domain counts when our edge answers under its name. A resolver's "yes" is believed; its
 "no" may come from a cache, so the zone's own servers are asked before it counts. Whether leading here is enough to have
-the domain, `common.ownership` decides. This module reads and writes no database.
+the domain, `common.enrolment.ownership` decides. This module reads and writes no database.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from common.dns import Answer, Chain, Outcome, Pass
+from common.enrolment.ownership import OwnershipClaim
 from common.errors import InvalidName, OperatorError
 from common.names import DomainName, parse_host_name
-from common.ownership import OwnershipClaim
 from common.records import RecordType
 from common.settings import Settings
 

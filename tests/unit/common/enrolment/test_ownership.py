@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from common.names import parse_domain
-from common.ownership import (
+from common.enrolment.ownership import (
     OwnershipClaim,
     OwnershipEvidence,
     OwnershipRecord,
@@ -19,6 +18,7 @@ from common.ownership import (
     judge_claim,
     txt_record,
 )
+from common.names import parse_domain
 from common.settings import load
 
 OWN = OwnNames(frozenset({"power.frontage.test", "secure.frontage.test", "api.frontage.test"}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.services.name_locks import NameLocks
+from common.enrolment.name_locks import NameLocks
 from common.errors import DatabaseUnavailable
 
 

@@ -1,0 +1,120 @@
+"""Refused enrolments as the API answers them: from a code to the row of `api.errors` and a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from api.errors import (
+    ALREADY_POWERED,
+    ALREADY_SECURED,
+    DOMAIN_NOT_VALID,
+    INVALID_APPLICATION_URL,
+    INVALID_REDIRECT,
+    POWERED_TOO_OFTEN,
+    PROVISIONED_TOO_OFTEN,
+    REVIEW_POWER,
+    REVIEW_SSL,
+    STEP_ONE,
+    UNREACHABLE_ORIGIN,
+    Refusal,
+    Refused,
+)
+from api.services import ownership_hints as hints
+from common.db.applications import Application
+from common.enrolment.outcome import EnrolmentCode as Code
+from common.enrolment.outcome import EnrolmentRefused
+from common.enrolment.ownership import OwnershipVerdict
+from common.enrolment.request import EnrolmentRequest, cname_target_of
+from common.urls import parse_application_url
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    application: Application
+    request: EnrolmentRequest
+    refused: EnrolmentRefused
+
+
+_Hint: TypeAlias = Callable[[_Case], str | None]
+
+
+def _text(words: str | None) -> _Hint:
+    return lambda _: words
+
+
+def _detail(case: _Case) -> str:
+    return case.refused.detail
+
+
+def _held(case: _Case) -> str:
+    application, request = case.application, case.request
+    target = None if case.refused.is_outranked else cname_target_of(application, request.product)
+    return hints.held(OwnershipVerdict(case.refused.code.value), request.name, application.id, target)
+
+
+def _unproven(case: _Case) -> str:
+    return hints.unproven(case.request.name, case.application.id)
+
+
+def _diagnosis(case: _Case) -> str:
+    return f"GET /domains/{case.request.name.text}/diagnosis shows what is missing"
+
+
+def _enrolled(case: _Case) -> str:
+    return hints.POWERED if case.request.product == "power" else hints.SECURED
+
+
+def _origin_path(case: _Case) -> str:
+    parsed = parse_application_url(case.refused.detail)
+    return (
+        f"Secure forwards paths unchanged, so the applicationUrl has none: send {parsed.scheme}://{parsed.authority},"
+        f" or use Power to serve a domain from {parsed.path}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """`shows_code`: whether the answer has the code beside the message."""
+
+    of_power: Refusal
+    of_secure: Refusal
+    hint: _Hint
+    shows_code: bool = True
+
+
+def _both(refusal: Refusal, hint: _Hint, *, shows_code: bool = True) -> _Row:
+    return _Row(refusal, refusal, hint, shows_code)
+
+
+ROWS: Final[Mapping[Code, _Row]] = {
+    Code.ROOT: _both(DOMAIN_NOT_VALID, _text(hints.ROOT)),
+    Code.RESERVED: _both(DOMAIN_NOT_VALID, _text(hints.RESERVED)),
+    Code.BLOCKED: _both(DOMAIN_NOT_VALID, _text(hints.BLOCKED)),
+    Code.SUSPENDED: _both(DOMAIN_NOT_VALID, _text(hints.SUSPENDED)),
+    Code.HELD: _both(ALREADY_POWERED, _held),
+    Code.LEADS_TO_HOLDER: _both(ALREADY_POWERED, _held),
+    Code.HELD_UNKNOWN: _both(ALREADY_POWERED, _held),
+    Code.STEP_ONE: _both(STEP_ONE, _text(hints.STEP_ONE), shows_code=False),
+    Code.NOT_ELIGIBLE: _Row(REVIEW_POWER, REVIEW_SSL, _diagnosis, shows_code=False),
+    Code.NOT_ASKED: _Row(REVIEW_POWER, REVIEW_SSL, _diagnosis, shows_code=False),
+    Code.UNPROVEN: _Row(REVIEW_POWER, REVIEW_SSL, _unproven),
+    Code.ENROLLED: _Row(ALREADY_POWERED, ALREADY_SECURED, _enrolled),
+    Code.ENROLLED_OTHERWISE: _Row(ALREADY_POWERED, ALREADY_SECURED, _enrolled),
+    Code.ORDERING: _Row(REVIEW_POWER, REVIEW_SSL, _text("a certificate is on its way")),
+    Code.TOO_OFTEN: _Row(POWERED_TOO_OFTEN, PROVISIONED_TOO_OFTEN, _text(None), shows_code=False),
+    Code.NO_ORIGIN: _both(INVALID_APPLICATION_URL, _text(hints.NO_ORIGIN), shows_code=False),
+    Code.ORIGIN_PATH: _both(INVALID_APPLICATION_URL, _origin_path, shows_code=False),
+    Code.ORIGIN_REFUSED: _both(INVALID_APPLICATION_URL, _detail, shows_code=False),
+    Code.ORIGIN_UNREACHABLE: _both(UNREACHABLE_ORIGIN, _detail, shows_code=False),
+    Code.LOOP: _both(INVALID_REDIRECT, _text("it leads back to the domain")),
+}
+"""Of every code."""
+
+
+def to_refused(application: Application, request: EnrolmentRequest, refused: EnrolmentRefused) -> Refused:
+    """Return the error that POST and PUT of Power and Secure answer. How a DNS question ended is its code, if any."""
+    row, case = ROWS[refused.code], _Case(application, request, refused)
+    code = refused.code.value if row.shows_code else refused.outcome and refused.outcome.value
+    return Refused(row.of_power if request.product == "power" else row.of_secure, code=code, hint=row.hint(case))

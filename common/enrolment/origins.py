@@ -1,0 +1,23 @@
+"""The origin of an enrolled name: who asks whether it answers, and how that fails."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from common.db.applications import Application
+from common.errors import FrontageError
+from common.origin_faults import OriginFault
+
+
+class Unreachable(FrontageError):
+    """The origin did not answer; the text describes the failure and names no address."""
+
+    def __init__(self, fault: OriginFault, words: str) -> None:
+        super().__init__(words)
+        self.fault: OriginFault = fault
+
+
+class AskOrigin(Protocol):
+    """Ask the origin at the URL `text` for `domain`, the way `application` has set. Raises: `Unreachable`."""
+
+    async def __call__(self, text: str, domain: str, application: Application) -> object: ...

@@ -1,0 +1,59 @@
+"""What an enrolment asks for, and the policy that it goes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from common.db.applications import Application
+from common.db.domains import Domain, Product
+from common.names import DomainName
+
+IfEnrolled: TypeAlias = Literal["refuse", "keep", "change"]
+"""What becomes of a name that the application has already: refused, kept if it is as asked for, or changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentRequest:
+    """A name and the settings it gets. None: not given, so the application's own applies, or what the name has."""
+
+    product: Product
+    name: DomainName
+    application_url: str | None = None
+    root_path_access: tuple[str, ...] | None = None
+    redirect_to: str | None = None
+
+    def is_met_by(self, domain: Domain) -> bool:
+        """Return whether the enrolled domain has the product and every setting that is given."""
+        return (
+            domain.product == self.product
+            and self.application_url in (None, domain.application_url)
+            and self.root_path_access in (None, domain.root_path_access)
+            and self.redirect_to in (None, domain.redirect_to)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentPolicy:
+    """Which of the rules apply. `asks`: the DNS, and for Secure the origin, are asked first. `counts`: the enrolment
+    counts for the limit of a day. `powers_roots`: Power takes a root domain."""
+
+    if_enrolled: IfEnrolled
+    asks: bool = True
+    counts: bool = True
+    powers_roots: bool = True
+
+
+PARTNER: Final = EnrolmentPolicy("refuse", powers_roots=False)
+"""Of the API."""
+FLOW: Final = EnrolmentPolicy("change")
+"""Of a flow that the application's server began."""
+BROWSER_FLOW: Final = EnrolmentPolicy("keep")
+"""Of a flow that a browser began: it changes no name that is enrolled already."""
+OPERATOR: Final = EnrolmentPolicy("change", asks=False, counts=False)
+"""Of an operator's import."""
+
+
+def cname_target_of(application: Application, product: Product) -> str:
+    """Return the cname target that a name of the product leads through: Secure's own, or the one for both."""
+    return (product == "secure" and application.secure_cname_target) or application.cname_target
