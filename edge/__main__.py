@@ -1,5 +1,7 @@
-"""The edge role, ``python -m edge``: the upgrade parent of its sockets and generations. What serves is composed in
-`edge.supervisor_main` (a generation's supervisor) and `edge.process.worker_service` (its workers).
+"""The edge role, ``python -m edge``: the upgrade parent of its sockets and generations.
+
+What serves is composed in `edge.supervisor_main` (a generation's supervisor) and `edge.process.worker_service` (its
+workers).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ GENERATION = "edge.supervisor_main"
 
 
 def main() -> None:
+    """Run the upgrade parent."""
     run_role("edge", partial(run_upgrade_parent, module=GENERATION))
 
 

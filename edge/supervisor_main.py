@@ -21,6 +21,7 @@ SERVICE = "edge.process.worker_service:compose"
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
+    """Run a generation until `stop` is set."""
     # A missing key or an unwritable log is for the operator now, not for every worker later.
     keyring = load_keyring(settings.key_file)
     access_log.check(settings.edge_access_log)
@@ -42,6 +43,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 
 
 def main() -> None:
+    """Run a generation's supervisor."""
     run_role("edge", serve)
 
 

@@ -38,7 +38,7 @@ _SIZE, _DATA, _DATA_END, _TRAILERS, _DONE = range(5)
 
 
 def encode(data: bytes) -> bytes:
-    """One chunk. `data` must not be empty: an empty chunk is the end."""
+    """Return one chunk. `data` must not be empty: an empty chunk is the end."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
@@ -48,7 +48,9 @@ def last_chunk(trailers: bytes) -> bytes:
 
 
 class ChunkReader:
-    """Decodes one body of at most `max_bytes`. Fed until `is_done`. `may_pad`: whether blanks may end a size line.
+    """Decodes one body of at most `max_bytes`.
+
+    It is fed until `is_done`. `may_pad`: whether blanks may end a size line.
 
     Then `trailers` is the block of trailer fields, and `rest` what follows the body in the stream. While `has_more`, a
     call of `feed` without data reads on in what earlier calls were given.
@@ -69,6 +71,7 @@ class ChunkReader:
 
     @property
     def is_done(self) -> bool:
+        """Return whether the body and its trailers have come to their end."""
         return self._state == _DONE
 
     def feed(self, data: bytes = b"") -> bytes:

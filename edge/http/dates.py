@@ -12,9 +12,10 @@ _DATE: Final = re.compile(rb"\r\ndate:", re.IGNORECASE)
 
 @lru_cache(maxsize=2)
 def date_field(unix_seconds: int) -> bytes:
-    """``\\r\\nDate: …``, as a block of fields."""
+    """Return ``\\r\\nDate: …``, as a block of fields."""
     return b"\r\nDate: " + formatdate(unix_seconds, usegmt=True).encode()
 
 
 def has_date(block: bytes) -> bool:
+    """Return whether the block has a Date."""
     return _DATE.search(block) is not None

@@ -15,6 +15,8 @@ from common.errors import FrontageError
 
 
 class ErrorResponse(NamedTuple):
+    """One of the edge's own answers: status, machine-readable code, words for people."""
+
     status: int
     code: str
     message: str
@@ -77,6 +79,7 @@ class Rejected(FrontageError):
 
 
 def status_phrase(status: int) -> str:
+    """Return the status' phrase, "" for one that has none."""
     try:
         return HTTPStatus(status).phrase
     except ValueError:
@@ -93,7 +96,7 @@ def render(
     close: bool,
     application_page: str | None = None,
 ) -> bytes:
-    """The whole response: a small page for browsers, ``{message, code, request_id}`` for everyone else.
+    """Return the whole response: a small page for browsers, ``{message, code, request_id}`` for everyone else.
 
     `application_page` stands in the place of our page; ``{{status}}`` and ``{{request_id}}`` in it are filled in.
     """

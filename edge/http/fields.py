@@ -17,7 +17,7 @@ LINES: Final = rb"(?:\r\n" + TOKEN + rb"++:[\t \x21-\x7e\x80-\xff]*+)*"
 
 
 def any_of(names: bytes) -> bytes:
-    """A pattern for one of the names, in any case; they may be patterns themselves, parted by blanks.
+    """Return a pattern for one of the names, in any case; they may be patterns themselves, parted by blanks.
 
     By first letters, which the engine tells apart before it tries anything: half as expensive.
     """
@@ -28,12 +28,12 @@ def any_of(names: bytes) -> bytes:
 
 
 def lines_but(names: bytes) -> bytes:
-    """`LINES` without the fields of these names, which are for `any_of`."""
+    """Return `LINES` without the fields of these names, which are for `any_of`."""
     return LINES.replace(rb"\r\n", rb"\r\n(?!(?:" + any_of(names) + rb"):)")
 
 
 def splitter(names: bytes) -> re.Pattern[bytes]:
-    """A pattern for `re.Pattern.split` that cuts the named fields, which are for `any_of`, out of a block.
+    """Return a pattern for `re.Pattern.split` that cuts the named fields, which are for `any_of`, out of a block.
 
     The result alternates kept slice, name, value, kept slice, …
     """
@@ -41,11 +41,11 @@ def splitter(names: bytes) -> re.Pattern[bytes]:
 
 
 def tokens(values: Iterable[bytes]) -> list[bytes]:
-    """The members of a comma-separated list field, in lower case (RFC 9110 §5.6.1: empty ones are ignored)."""
+    """Return the members of a comma-separated list field, in lower case (RFC 9110 §5.6.1: empty ones are ignored)."""
     return [token for part in b",".join(values).lower().split(b",") if (token := part.strip(b" \t"))]
 
 
 def without(block: bytes, names: Container[bytes]) -> bytes:
-    """`block` without the fields of these names (in lower case); one pass, however many the names."""
+    """Return the block without the fields of these names (in lower case); one pass, however many the names."""
     lines = block.split(b"\r\n")
     return b"\r\n".join(line for line in lines if line.partition(b":")[0].lower() not in names)

@@ -28,7 +28,7 @@ class Client:
         self._block = _block(address.encode(), address.encode(), b"https" if secure else b"http")
 
     def fields(self, forwarded_for: bytes, forwarded_proto: bytes, host_port: int | None) -> bytes:
-        """The block of fields about the client; the arguments are what the request said itself.
+        """Return the block of fields about the client; the arguments are what the request said itself.
 
         The public port is the one the client named with the host, else its scheme's own: ours may stand behind another.
         """
@@ -43,13 +43,13 @@ class Client:
         return block if host_port is None else b"%b%d" % (block[: block.rindex(b" ") + 1], host_port)
 
     def origin(self, forwarded_for: bytes) -> str:
-        """The address the request came from in the first place, as far as trusted proxies vouch for it."""
+        """Return the address the request came from in the first place, as far as trusted proxies vouch for it."""
         if not self._trusted or not forwarded_for:
             return self.address
         return self._first_untrusted(_chain(forwarded_for)).decode("latin-1")
 
     def _first_untrusted(self, chain: list[bytes]) -> bytes:
-        """Walking back from us: the first address no proxy of ours vouches past."""
+        """Return the first address, walking back from us, that no proxy of ours vouches past."""
         for hop in reversed(chain):
             address = parse_client_address(hop.decode("latin-1"))
             if address is None:
@@ -60,7 +60,10 @@ class Client:
 
 
 def address_of(peername: object) -> str:
-    """The address in a transport's peername: without scope, and an IPv4 address as such on a dual-stack socket too."""
+    """Return the address in a transport's peername, without scope.
+
+    An IPv4 address is stated as such on a dual-stack socket, too.
+    """
     host = str(peername[0]) if isinstance(peername, tuple) and peername else ""
     if ":" not in host:
         return host
@@ -68,6 +71,7 @@ def address_of(peername: object) -> str:
 
 
 def is_in(text: str, networks: Networks) -> bool:
+    """Return whether the address is in one of the networks; "" is in none."""
     address = ip_address(text) if text else None
     return any(address in network for network in networks if address and network.version == address.version)
 

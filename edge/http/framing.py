@@ -19,7 +19,7 @@ _MAX_LENGTH_DIGITS: Final = 18  # below 2**63 whatever the digits
 
 
 def request_body(minor: int, lengths: Sequence[bytes], codings: Sequence[bytes]) -> int:
-    """Bytes of a request's body, or `CHUNKED`; 0 where nothing announces one.
+    """Return the bytes of a request's body, or `CHUNKED`; 0 where nothing announces one.
 
     `lengths` and `codings` are the values of all Content-Length and Transfer-Encoding fields, in order.
     Raises: `Rejected` (400, 501 for a coding we do not know).
@@ -33,7 +33,7 @@ def request_body(minor: int, lengths: Sequence[bytes], codings: Sequence[bytes])
 
 
 def response_body(status: int, method: bytes, minor: int, lengths: Sequence[bytes], codings: Sequence[bytes]) -> int:
-    """Bytes of a response's body, `CHUNKED` or `UNTIL_CLOSE` (RFC 9112 §6.3, in its order).
+    """Return the bytes of a response's body, `CHUNKED` or `UNTIL_CLOSE` (RFC 9112 §6.3, in its order).
 
     Raises: `Rejected` for what no two readers agree upon, even where no body follows.
     """
@@ -48,7 +48,10 @@ def response_body(status: int, method: bytes, minor: int, lengths: Sequence[byte
 
 
 def content_length(values: Sequence[bytes]) -> int:
-    """The one length that all `values` state: repeated equal ones are one (RFC 9110 §8.6), others are refused."""
+    """Return the one length that all `values` state.
+
+    Repeated equal ones are one (RFC 9110 §8.6). Raises: `Rejected` for others.
+    """
     if len(values) == 1 and values[0].isdigit() and len(values[0]) <= _MAX_LENGTH_DIGITS:
         return int(values[0])
     stated = {part.strip(b" \t") for value in values for part in value.split(b",")}
@@ -59,7 +62,10 @@ def content_length(values: Sequence[bytes]) -> int:
 
 
 def transfer_coding(values: Sequence[bytes]) -> int:
-    """`CHUNKED`, if that is all there is: said once, in one field, and nothing around it."""
+    """Return `CHUNKED`, if that is all there is: said once, in one field, and nothing around it.
+
+    Raises: `Rejected` for anything else.
+    """
     if len(values) == 1 and values[0].lower() == b"chunked":
         return CHUNKED
     codings = [coding.strip(b" \t").lower() for value in values for coding in value.split(b",")]

@@ -16,12 +16,12 @@ _VALUE: Final = bytes(octet if octet in _VALUE_OCTETS else 0x20 for octet in ran
 
 
 class HeadPattern:
-    """A head: a start with groups of its own, then a constant part, a value, …, a constant part."""
+    """Finds the values in heads: a start with groups of its own, then a constant part, a value, …, a constant part."""
 
     __slots__ = ("_head", "_match")
 
     def __init__(self, constants: Sequence[bytes], start: re.Pattern[bytes] | None = None, line: bytes = b"") -> None:
-        """`start` validates its own groups; `line` is the format that makes the same start of them."""
+        """Compile the pattern. `start` validates its own groups; `line` makes the same start of them."""
         gaps = [b".{%d}" % len(constant) for constant in constants]
         source = start.pattern if start is not None else b""
         self._match = re.compile(source + rb"([^\r]*+)".join(gaps), re.DOTALL).fullmatch

@@ -74,7 +74,7 @@ class _Lines:
     __slots__ = ("_expected", "_kept", "_readable", "constants", "forwarded", "names")
 
     def __init__(self, kept: bytes, readable: tuple[bytes, ...]) -> None:
-        """`readable` are fields that may vary although they are not forwarded."""
+        """Begin with the fields that go on. `readable` are fields that may vary although they are not forwarded."""
         self._readable = readable
         self._kept: Iterator[bytes] = iter(kept.split(b"\r\n")[1:])
         self._expected = next(self._kept, None)

@@ -15,7 +15,10 @@ _RESPONSE_START: Final = b"HTTP/1."
 
 
 def without_empty_lines(buffer: bytes) -> bytes:
-    """They are ignored before a request line; a bare LF or CR among them is not."""
+    """Return the buffer without the empty lines that are ignored before a request line.
+
+    A bare LF or CR among them is not ignored.
+    """
     lines = _EMPTY_LINES.match(buffer)
     assert lines is not None
     return buffer[lines.end() :]
@@ -37,7 +40,9 @@ def check_incomplete(buffer: bytes, searched: int, limits: HeadLimits) -> None:
 
 
 def check_incomplete_response(buffer: bytes, searched: int, max_bytes: int) -> None:
-    """The same for the head of an origin's response: without this, the client would wait for the origin's deadline.
+    """Refuse an origin's response whose head, while incomplete, can no longer become a valid one.
+
+    Without this, the client would wait for the origin's deadline.
 
     Raises: `Rejected`.
     """

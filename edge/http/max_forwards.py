@@ -1,4 +1,4 @@
-"""Max-Forwards (RFC 9110 §7.6.2): how many more hops an OPTIONS request may take. (TRACE is refused anyhow.)"""
+"""Max-Forwards (RFC 9110 §7.6.2): how many more hops an OPTIONS request may take. TRACE is refused anyhow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OUR_MOST: Final = 256  # "the recipient's maximum supported value", and one for
 
 
 def count_down(head: RequestHead) -> RequestHead | None:
-    """The request as it may go one hop on; None when it has come as far as it may, and is ours to answer.
+    """Return the request as it may go one hop on; None when it has come as far as it may, and is ours to answer.
 
     Raises: `Rejected` where the number is none, or said twice.
     """

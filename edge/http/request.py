@@ -47,8 +47,10 @@ class HeadLimits:
 
 @dataclass(slots=True)
 class FieldFacts:
-    """What the edge learns from a request's fields, and from the authority in its target: the same for all requests
-    that share these. Never changed, like `RequestHead`."""
+    """What the edge learns from a request's fields, and from the authority in its target.
+
+    It is the same for all requests that share these, and never changed, like `RequestHead`.
+    """
 
     host: Final[str]  # lower case, without port and trailing dot
     host_port: Final[int | None]
@@ -66,8 +68,11 @@ class FieldFacts:
 
 @dataclass(slots=True)
 class RequestHead:
-    """One request, as the rest of the edge sees it. Never changed: every field is `Final`, for a dataclass that is
-    frozen costs three times as much to make, and a tuple's fields ten times as much to read."""
+    """One request, as the rest of the edge sees it.
+
+    Never changed: every field is `Final`, for a dataclass that is frozen costs three times as much to make, and a
+    tuple's fields ten times as much to read.
+    """
 
     method: Final[bytes]
     target: Final[bytes]  # origin-form, or b"*": what follows the authority, byte for byte
@@ -77,6 +82,7 @@ class RequestHead:
 
     @property
     def path(self) -> bytes:
+        """Return the target without its query."""
         return self.target.partition(b"?")[0]
 
 
@@ -144,7 +150,7 @@ def parse(head: bytes, limits: HeadLimits) -> RequestHead:
 
 
 def parse_any(head: bytes, limits: HeadLimits) -> RequestHead:
-    """The same, by the rules alone."""
+    """Parse a head by the rules alone, without the pattern for ordinary ones."""
     match = _HEAD.fullmatch(head)
     if match is None or len(head) > limits.head_bytes:
         raise Rejected(_what_is_wrong(head, limits))
@@ -167,7 +173,7 @@ def without_cut_fields(block: bytes) -> bytes:
 
 
 def _percent_encoded(target: bytes) -> bytes:
-    """Some clients send UTF-8 as it is; what reaches the origin is a URI (RFC 3986 §2.5).
+    """Return the target as a URI: some clients send UTF-8 as it is (RFC 3986 §2.5).
 
     Raises: `Rejected` for other octets.
     """
@@ -230,7 +236,7 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
 
 
 def _authority(method: bytes, minor: int, target: bytes, hosts: list[bytes]) -> tuple[bytes, bytes]:
-    """The authority asked for, and the target in origin-form (RFC 9112 §3.2.1, §3.2.2) or as ``*`` (§3.2.4)."""
+    """Return the authority asked for, and the target in origin-form (RFC 9112 §3.2.1) or as ``*`` (§3.2.4)."""
     if len(hosts) > 1 or (not hosts and minor == 1):
         raise Rejected(BAD_HOST)
     if b"#" in target:
@@ -253,7 +259,7 @@ def _authority(method: bytes, minor: int, target: bytes, hosts: list[bytes]) -> 
 
 @lru_cache(maxsize=4096)
 def parse_host(authority: bytes) -> tuple[str, int | None]:
-    """A Host as ``(name in lower case without trailing dot, port or None)``.
+    """Return a Host as ``(name in lower case without trailing dot, port or None)``.
 
     Raises: `Rejected` where it is none (RFC 9110 §7.2).
     """
@@ -271,12 +277,12 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _upgrade(minor: int, body: int, connection: list[bytes], values: list[bytes] | tuple[()]) -> bytes:
-    """The protocols offered, if this request may leave HTTP at all (RFC 9110 §7.8)."""
+    """Return the protocols offered, if this request may leave HTTP at all (RFC 9110 §7.8)."""
     return b"" if minor == 0 or body != 0 or b"upgrade" not in connection else protocols(values)
 
 
 def _expects_continue(minor: int, values: list[bytes] | tuple[()]) -> bool:
-    """RFC 9110 §10.1.1: 100-continue is all there is to expect, and HTTP/1.0 cannot wait for it.
+    """Return whether the request waits for a 100; HTTP/1.0 cannot (RFC 9110 §10.1.1).
 
     Raises: `Rejected` (417).
     """

@@ -30,7 +30,7 @@ class RequestBody:
         self.is_begun = self.is_complete = True
 
     def frame(self, data: bytes) -> bytes:
-        """The part of the body in `data`, framed for the origin as its head states: by length, or in chunks of our own.
+        """Return the part of the body in `data`, framed for the origin by length or in chunks of our own.
 
         Raises: `Rejected` when the coding is broken; the body is of no use afterwards.
         """
@@ -41,7 +41,10 @@ class RequestBody:
         return framed + chunks.last_chunk(self.trailers) if self.is_complete else framed
 
     def decode(self, data: bytes) -> bytes:
-        """As `frame`, but the content alone, for an origin that is sent a Content-Length."""
+        """Return the content in `data` alone, for an origin that is sent a Content-Length.
+
+        Raises: `Rejected` as `frame`.
+        """
         if self._chunks is not None:
             return self._read_chunks(self._chunks, data)
         self.is_begun = True
@@ -61,5 +64,8 @@ class RequestBody:
 
     @property
     def has_more(self) -> bool:
-        """Whether a call without data reads on in what was given: one call reads `chunks.STEPS_AT_ONCE` at most."""
+        """Return whether a call without data reads on in what was given.
+
+        One call reads `chunks.STEPS_AT_ONCE` at most.
+        """
         return self._chunks is not None and self._chunks.has_more

@@ -30,12 +30,13 @@ def _batches() -> Iterator[Iterator[str]]:
 
 
 def given_id(head: RequestHead) -> str | None:
+    """Return the id that the request came with, if it is a usable one."""
     given = _GIVEN.search(head.kept)
     return None if given is None else given[1].decode("ascii")
 
 
 def without_id(head: RequestHead) -> RequestHead:
-    """Ours is stated instead."""
+    """Return the head without ids of its own: ours is stated instead."""
     kept = head.kept.lower()
     if not any(b"\r\n" + name + b":" in kept for name in _NAMES):
         return head
@@ -43,5 +44,5 @@ def without_id(head: RequestHead) -> RequestHead:
 
 
 def with_id(upstream_head: bytes, request_id: str) -> bytes:
-    """The head composed for the origin, with the id in it."""
+    """Return the head composed for the origin, with the id in it."""
     return b"".join((upstream_head[:-2], b"X-Request-Id: ", request_id.encode(), b"\r\n\r\n"))

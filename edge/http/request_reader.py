@@ -12,7 +12,10 @@ from edge.http.request import HeadLimits, RequestHead
 
 
 class RequestReader:
-    """One a client connection. Invariant: after `next_head` returned None, `buffer` holds no complete head."""
+    """Cuts the bytes of one client connection.
+
+    Invariant: after `next_head` returned None, `buffer` holds no complete head.
+    """
 
     __slots__ = ("_limits", "_searched", "buffer")
 
@@ -25,7 +28,7 @@ class RequestReader:
         return f"<RequestReader {len(self.buffer)} bytes>"
 
     def next_head(self) -> tuple[bytes, RequestHead] | None:
-        """The next head, as received and as read; None while it is incomplete.
+        """Take the next head, as received and as read; return None while it is incomplete.
 
         Raises: `Rejected` for what is not, or can no longer become, a valid head. No request can follow it.
         """
@@ -46,7 +49,7 @@ class RequestReader:
         return raw, head
 
     def take_same(self, raw: bytes) -> bool:
-        """Whether the next head is `raw`, a complete one, again; if so it is taken."""
+        """Take the next head if it is `raw`, a complete one, again. Return whether it was."""
         if not self.buffer.startswith(raw):
             return False
         self.buffer = self.buffer[len(raw) :]
@@ -54,6 +57,6 @@ class RequestReader:
         return True
 
     def take_rest(self) -> bytes:
-        """What was received behind the last head, for a reader of another kind: a body's, or a tunnel's."""
+        """Take what was received behind the last head: a body's bytes, or a tunnel's."""
         rest, self.buffer = self.buffer, b""
         return rest

@@ -86,13 +86,15 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
 
 
 def _idle_seconds(values: Sequence[bytes]) -> int:
-    """Of ``Keep-Alive: timeout=5, max=100``, as Node and Apache send it (RFC 2068 §19.7.1.1)."""
+    """Return the seconds of ``Keep-Alive: timeout=5, max=100``, as Node and Apache send it (RFC 2068 §19.7.1.1)."""
     match = _TIMEOUT.match(values[0]) if len(values) == 1 else None
     return int(match[1]) if match else 0
 
 
 def _may_send_body(method: bytes, lengths: Sequence[bytes], codings: Sequence[bytes]) -> bool:
-    """Whether a broken origin may send the body that is described, at any time behind a head that has none: it would be
-    read as the response to the next request. That is so for HEAD, unless the length is 0, and for a 204 or 304 that
-    describes a body."""
+    """Return whether a broken origin may send the body that is described behind a head that has none.
+
+    It would be read as the response to the next request. That is so for HEAD, unless the length is 0, and for a 204 or
+    304 that describes a body.
+    """
     return bool(codings) or (framing.content_length(lengths) > 0 if lengths else method == b"HEAD")

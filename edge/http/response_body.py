@@ -30,11 +30,14 @@ class ResponseBody:
 
     @property
     def ends_by_close(self) -> bool:
-        """Whether the client takes the connection's end for the body's, and so cannot see that some is missing."""
+        """Return whether the client takes the connection's end for the body's.
+
+        Such a client cannot see that some of the body is missing.
+        """
         return self._missing_bytes < 0 and not self._is_chunked_below
 
     def frame(self, data: bytes) -> bytes:
-        """What the client is sent of `data`.
+        """Return what the client is sent of `data`.
 
         Raises: `Rejected` when the coding is broken; the body is of no use afterwards.
         """
@@ -64,11 +67,17 @@ class ResponseBody:
 
     @property
     def has_more(self) -> bool:
-        """Whether a call without data reads on in what was given: one call reads `chunks.STEPS_AT_ONCE` at most."""
+        """Return whether a call without data reads on in what was given.
+
+        One call reads `chunks.STEPS_AT_ONCE` at most.
+        """
         return self._chunks is not None and self._chunks.has_more
 
     def end(self) -> bytes | None:
-        """The origin has ended its connection in order: what the client is sent last, or None where some is missing."""
+        """Take the orderly end of the origin's connection.
+
+        Return what the client is sent last, or None where some of the body is missing.
+        """
         if self._missing_bytes != UNTIL_CLOSE:
             return None
         self.is_complete = True

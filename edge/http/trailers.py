@@ -50,5 +50,5 @@ def announced(names: bytes) -> bytes:
 
 
 def _may_go_on(line: bytes) -> bool:
-    """CGI cannot tell underscores from hyphens."""
+    """Return whether a field may be forwarded; CGI cannot tell underscores from hyphens."""
     return line.partition(b":")[0].lower().replace(b"_", b"-") not in _NEVER_OF_A_REQUEST

@@ -13,7 +13,7 @@ _H2C: Final = re.compile(rb"h2c(?:/|\Z)", re.IGNORECASE)
 
 
 def protocols(values: Iterable[bytes]) -> bytes:
-    """One Upgrade field's value for all of `values`; b"" where nothing may be passed on."""
+    """Return one Upgrade field's value for all of `values`; b"" where nothing may be passed on."""
     offered = [part.strip(b" \t") for value in values for part in value.split(b",")]
     return b", ".join(name for name in offered if _PROTOCOL.fullmatch(name) and not _H2C.match(name))
 

@@ -18,12 +18,13 @@ Protocols = Callable[[], asyncio.Protocol]
 
 
 class Acceptor:
-    """Created by `accept_from`, closed by its caller."""
+    """Accepts from one pair. Created by `accept_from`, closed by its caller."""
 
     def __init__(self, servers: list[asyncio.Server]) -> None:
         self._servers = servers
 
     async def close(self) -> None:
+        """Stop accepting, without losing a connection that was accepted or is queued."""
         loop = asyncio.get_running_loop()
         for server in self._servers:
             for listener in server.sockets:
@@ -37,6 +38,7 @@ class Acceptor:
 
 
 async def accept_from(pair: ListenerPair, plain: Protocols, secure: Protocols) -> Acceptor:
+    """Accept from the pair until the acceptor is closed."""
     return Acceptor([await _serve(pair.http, plain), await _serve(pair.https, secure)])
 
 

@@ -24,53 +24,62 @@ log = get_logger("edge.process.active_role")
 
 
 class Replica(Protocol):
-    """The writer's side of the replica: `edge.replica.replicator.Replicator`. There can be one on a node."""
+    """The writer's side of the replica, `edge.replica.replicator.Replicator`. There can be one on a node."""
 
     @property
     def version(self) -> int | None:
-        """None while nothing was ever loaded."""
+        """Return the version of the copy, None while nothing was ever loaded."""
 
     @property
-    def connected(self) -> bool: ...
+    def connected(self) -> bool:
+        """Return whether the feed is being followed."""
 
     @property
-    def age_seconds(self) -> float | None: ...
+    def age_seconds(self) -> float | None:
+        """Return how long ago the copy was last seen to equal the database, None if it never was."""
 
     @property
-    def held_copy(self) -> Any: ...
+    def held_copy(self) -> Any:
+        """Return the copy that waits for the operator, if there is one."""
 
     @property
     def condition(self) -> Condition:
-        """Whether this edge can serve and follows the feed."""
+        """Return whether this edge can serve and follows the feed."""
 
-    async def run(self) -> None: ...
+    async def run(self) -> None:
+        """Follow the feed and keep the node lease until cancelled."""
 
     def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
-        """From the next renewal on, the node lease shows that this edge cannot reach these origins."""
+        """Show in the node lease, from its next renewal on, that this edge cannot reach these origins."""
 
     def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
-        """From the next renewal on, the node lease shows that the last upgrade failed; None: it did not."""
+        """Show in the node lease, from its next renewal on, that the last upgrade failed; None: it did not."""
 
     def report_traffic(self, traffic: EdgeTraffic) -> None:
-        """From the next renewal on, the node lease shows this as the traffic of the last minute."""
+        """Show this in the node lease, from its next renewal on, as the traffic of the last minute."""
 
     def report_certificates(self, use: CertificateUse) -> None:
-        """From now on, the condition and the node lease show what the workers make of the certificates."""
+        """Show in the condition and the node lease what the workers make of the certificates."""
 
-    def accept_held_copy(self) -> bool: ...
+    def accept_held_copy(self) -> bool:
+        """Accept the copy that is held. Return False when none is."""
 
     def keep_lease(self) -> None:
-        """When `run` ends, another writer follows at once: the node serves on."""
+        """Keep the node lease when `run` ends: another writer follows at once, and the node serves on."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the replica's files."""
 
 
 class ActiveRole:
-    """Owned by the supervisor. `replica` is there from the moment that workers may read it, until the role is given
-    up; `is_complete` once the admin port answers too."""
+    """Takes and gives up the active role. Owned by the supervisor.
+
+    `replica` is there from the moment that workers may read it, until the role is given up; `is_complete` once the
+    admin port answers too.
+    """
 
     def __init__(self, make_replica: Callable[[], Replica], view: View, descriptor: int) -> None:
-        """`descriptor` is the admin port's listening socket, `view` what is seen there."""
+        """Prepare to take the role. `descriptor` is the admin port's listening socket, `view` what it shows."""
         self.replica: Replica | None = None
         self.is_complete = False
         self.is_established = False
@@ -80,13 +89,16 @@ class ActiveRole:
         self._task: asyncio.Task[None] | None = None
 
     def take(self, on_news: Callable[[], None]) -> None:
-        """Harmless when taken; `on_news` is called when it is, and when `check` has something to raise."""
+        """Take the role, unless it is taken already.
+
+        `on_news` is called when it is taken, and when `check` has something to raise.
+        """
         if self._task is None:
             self._task = asyncio.create_task(self._do(on_news), name="active role")
             self._task.add_done_callback(lambda _: on_news())
 
     async def release(self, *, is_handed_over: bool) -> None:
-        """Harmless when not taken. Unless it is handed over, the node lease is ended."""
+        """Give up the role, if it is taken. Unless it is handed over, the node lease is ended."""
         task, self._task = self._task, None
         if task is None:
             return
@@ -96,7 +108,10 @@ class ActiveRole:
         await asyncio.wait({task})
 
     def check(self) -> None:
-        """Raises: whatever ended it; never once `is_established`: what was stored is then served on."""
+        """Raise what ended the role.
+
+        Once `is_established`, nothing does: what was stored is then served on.
+        """
         if self._task and self._task.done():
             self._task.result()
 
@@ -137,7 +152,7 @@ class ActiveRole:
 
 
 def _load_admin() -> Callable[[int, View], AbstractAsyncContextManager[None]]:
-    """While the workers start: the libraries behind the admin port take a tenth of a second to load."""
+    """Import the admin port while the workers start: its libraries take a tenth of a second to load."""
     from edge.process.admin import listening  # noqa: PLC0415
 
     return listening

@@ -31,7 +31,7 @@ _FACTOR, _OTHER_FACTOR = 0x9E37_79B1, 0x85EB_CA6B
 
 
 def spread_by_address(listeners: Iterable[socket.socket]) -> None:
-    """For each address that several of the listeners share.
+    """Spread the clients of each address that several of the listeners share.
 
     Raises: `OperatorError` where the kernel does not allow it.
     """
@@ -44,7 +44,7 @@ def spread_by_address(listeners: Iterable[socket.socket]) -> None:
 
 
 def program(sockets: int) -> bytes:
-    """Returns the index of one of `sockets`, by the source address of a connection's first packet."""
+    """Return a program that chooses one of `sockets` by the source address of a connection's first packet."""
     instructions = (
         (_LOAD_BYTE, 0, 0, _NETWORK_HEADER),
         (_SHIFT_RIGHT, 0, 0, 4),  # the version

@@ -20,17 +20,18 @@ from common.exposition import CONTENT_TYPE, render
 from edge.process.acceptor import Acceptor
 from edge.process.health import View
 
-FAREWELL_POLL_SECONDS = 0.01
-FAREWELL_POLLS = 100
+CLOSE_POLL_SECONDS = 0.01
+CLOSE_POLLS = 100
 
 
 class AdminPort:
-    """The handlers; created by `listening`."""
+    """Handles the admin port's requests; created by `listening`."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
     def build_app(self) -> web.Application:
+        """Return the application with its routes."""
         app = web.Application()
         app.router.add_get("/healthz", self.healthz)
         app.router.add_get("/readyz", self.readyz)
@@ -39,17 +40,21 @@ class AdminPort:
         return app
 
     async def healthz(self, _request: web.Request) -> web.Response:
+        """Answer that the process is alive."""
         return _json(200, {"message": "alive"})
 
     async def readyz(self, _request: web.Request) -> web.Response:
+        """Answer whether the edge can serve, and with what."""
         health = self._view.health()
         message = "not ready" if not health.is_ready else "ready" if health.is_current else "ready, with old routes"
         return _json(200 if health.is_ready else 503, {"message": message, **health.details})
 
     async def metrics(self, _request: web.Request) -> web.Response:
+        """Answer with the metrics of all workers and of the supervisor."""
         return _last(web.Response(body=render(self._view.measurements()), headers={"Content-Type": CONTENT_TYPE}))
 
     async def accept(self, request: web.Request) -> web.Response:
+        """Accept the held copy, as the operator commands."""
         if "Origin" in request.headers or "Sec-Fetch-Site" in request.headers:
             return _json(403, {"message": "Not from a web page."})
         if not self._view.accept_held_copy():
@@ -61,7 +66,7 @@ class AdminPort:
 async def listening(descriptor: int, view: View) -> AsyncIterator[None]:
     """Answer at the listening socket `descriptor`, which stays open: later connections are for the next generation."""
     runner = web.AppRunner(
-        AdminPort(view).build_app(), access_log=None, shutdown_timeout=FAREWELL_POLLS * FAREWELL_POLL_SECONDS
+        AdminPort(view).build_app(), access_log=None, shutdown_timeout=CLOSE_POLLS * CLOSE_POLL_SECONDS
     )
     await runner.setup()
     assert runner.server is not None
@@ -72,17 +77,17 @@ async def listening(descriptor: int, view: View) -> AsyncIterator[None]:
             yield
         finally:
             await acceptor.close()
-            await _answer_the_accepted(runner.server)
+            await _wait_for_connections(runner.server)
     finally:
         await runner.cleanup()
 
 
-async def _answer_the_accepted(server: web.Server) -> None:
-    """Each connection carries one request, so they end by themselves."""
-    for _ in range(FAREWELL_POLLS):
+async def _wait_for_connections(server: web.Server) -> None:
+    """Wait for the connections' ends: each carries one request."""
+    for _ in range(CLOSE_POLLS):
         if not server.connections:
             break
-        await asyncio.sleep(FAREWELL_POLL_SECONDS)
+        await asyncio.sleep(CLOSE_POLL_SECONDS)
 
 
 def _json(status: int, body: dict[str, Any]) -> web.Response:
@@ -94,6 +99,6 @@ def _json(status: int, body: dict[str, Any]) -> web.Response:
 
 
 def _last(response: web.Response) -> web.Response:
-    """No keep-alive: who asks next may be meant for the next generation."""
+    """Return the response with the end of its connection: the next request may be meant for the next generation."""
     response.force_close()
     return response

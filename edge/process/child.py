@@ -23,7 +23,7 @@ log = get_logger("edge.process.child")
 
 
 class Child:
-    """Created and awaited by its parent. When `run` ends, for whatever reason, no process is left."""
+    """Starts a process and exchanges lines with it. When `run` ends, for whatever reason, no process is left."""
 
     def __init__(
         self,
@@ -33,8 +33,10 @@ class Child:
         *,
         env: Mapping[str, str] = os.environ,
     ) -> None:
-        """`arguments`: a module's name and its arguments; the child's end of the socketpair is added. `on_line` is
-        called with each line the child sends; ValueError from it ends the child.
+        """Start the process.
+
+        `arguments`: a module's name and its arguments; the child's end of the socketpair is added. `on_line` is called
+        with each line the child sends; ValueError from it ends the child.
 
         Raises: OSError when there can be no process now.
         """
@@ -54,23 +56,26 @@ class Child:
 
     @property
     def pid(self) -> int:
+        """Return the process' id."""
         return self._process.pid
 
     def send(self, line: bytes) -> None:
-        """Never blocks: what a hanging child does not read waits here until it is killed."""
+        """Send a line without blocking: what a hanging child does not read waits here until it is killed."""
         if self._writer is None:
             self._unsent += line
         elif not self._writer.is_closing():
             self._writer.write(line)
 
     def signal(self, number: int) -> None:
+        """Send the process a signal."""
         self._process.send_signal(number)
 
     def kill(self) -> None:
+        """Kill the process at once."""
         self._process.kill()
 
     async def run(self) -> int:
-        """Until its exit; the exit status, negative for a signal."""
+        """Exchange lines until the child exits. Return the exit status, negative for a signal."""
         try:
             await self._exchange_lines()
             with suppress(TimeoutError):

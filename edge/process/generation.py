@@ -35,10 +35,16 @@ class Ended(FrontageError):
 
 
 class Generation:
-    """Created by the upgrade parent, within its loop; `life` ends when no process of it is left, cancelled or not."""
+    """Commands one generation. Created by the upgrade parent, within its loop.
+
+    `life` ends when no process of it is left, cancelled or not.
+    """
 
     def __init__(self, module: str, begin: Begin, env: Mapping[str, str]) -> None:
-        """Raises: OSError when there can be no process now."""
+        """Start the generation's supervisor.
+
+        Raises: OSError when there can be no process now.
+        """
         self._awaited: dict[type[Report], asyncio.Future[None]] = {}
         self._child = Child((module,), (*begin.http, *begin.https, begin.admin), self._on_line, env=env)
         self.send(begin)
@@ -46,25 +52,36 @@ class Generation:
 
     @property
     def pid(self) -> int:
+        """Return the supervisor's process id."""
         return self._child.pid
 
     def send(self, command: Command) -> None:
+        """Send a command that has no answer."""
         self._child.send(encode(command))
 
     async def prepare(self) -> None:
-        """Raises: `Ended`."""
+        """Have the generation start workers that could accept.
+
+        Raises: `Ended`.
+        """
         await self._ask(Prepare(), Prepared)
 
     async def take_over(self) -> None:
-        """Raises: `Ended`."""
+        """Have the generation take the active role and accept.
+
+        Raises: `Ended`.
+        """
         await self._ask(TakeOver(), Serving)
 
     async def stand_back(self) -> None:
-        """Raises: `Ended`."""
+        """Have the generation give up the active role.
+
+        Raises: `Ended`.
+        """
         await self._ask(StandBack(), StoodBack)
 
     async def end(self) -> None:
-        """At once."""
+        """Kill the generation at once."""
         self._child.kill()
         await asyncio.wait({self.life})
 

@@ -24,6 +24,7 @@ class Begin:
 
     @property
     def pairs(self) -> tuple[ListenerPair, ...]:
+        """Return the pairs of descriptors."""
         return tuple(ListenerPair(*pair) for pair in zip(self.http, self.https, strict=True))
 
 
@@ -59,7 +60,7 @@ class Renew:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeFailed:
-    """You serve on; `at` is ISO 8601."""
+    """The generation that was to follow failed, and this one serves on; `at` is ISO 8601."""
 
     at: str
     reason: str
@@ -95,14 +96,21 @@ _REPORTS: MessageDecoder[Report] = MessageDecoder(Prepared, Serving, StoodBack)
 
 
 def encode(message: Command | Report) -> bytes:
+    """Return the message as a line."""
     return encode_message(message)
 
 
 def decode_command(line: bytes) -> Command | None:
-    """None for a message that only later versions know. Raises: ValueError."""
+    """Return a command, or None for a message that only later versions know.
+
+    Raises: ValueError.
+    """
     return _COMMANDS.decode(line)
 
 
 def decode_report(line: bytes) -> Report | None:
-    """None for a message that only later versions know. Raises: ValueError."""
+    """Return a report, or None for a message that only later versions know.
+
+    Raises: ValueError.
+    """
     return _REPORTS.decode(line)

@@ -11,10 +11,13 @@ from common.metrics import Family
 
 @dataclass(frozen=True, slots=True)
 class EdgeHealth:
-    """What `/readyz` shows. An edge that cannot follow the feed (Postgres is out of reach, a copy is held, the disk is
-    full) is ready, since it serves from its replica; `is_current` is false once it reports that. One whose master key
-    opens no certificates, or that cannot use most of them, is not ready; nor is one that ends, or whose copy is older
-    than EDGE_READY_MAX_AGE_SECONDS allows."""
+    """What `/readyz` shows.
+
+    An edge that cannot follow the feed (Postgres is out of reach, a copy is held, the disk is full) is ready, since it
+    serves from its replica; `is_current` is false once it reports that. One whose master key opens no certificates, or
+    that cannot use most of them, is not ready; nor is one that ends, or whose copy is older than
+    EDGE_READY_MAX_AGE_SECONDS allows.
+    """
 
     is_ready: bool
     is_current: bool
@@ -23,7 +26,7 @@ class EdgeHealth:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the admin port asks the supervisor."""
+    """The supervisor's functions that the admin port calls."""
 
     health: Callable[[], EdgeHealth]
     measurements: Callable[[], list[Family]]

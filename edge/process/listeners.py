@@ -37,7 +37,10 @@ class Listeners:
 
     @classmethod
     def opened(cls, http: HostPort, https: HostPort, admin: HostPort, pairs: int) -> Self:
-        """Raises: `OperatorError` that names every variable whose address cannot be had."""
+        """Bind every socket.
+
+        Raises: `OperatorError` that names every variable whose address cannot be had.
+        """
         sockets: list[socket.socket] = []
         opened: list[list[int]] = []
         problems: list[str] = []
@@ -60,8 +63,9 @@ class Listeners:
 
     @classmethod
     def passed(cls, sockets: Mapping[str, list[socket.socket]], admin: HostPort, workers: int) -> Self:
-        """From socket units (`socket_activation`). Each worker accepts from at least one socket of each port, and each
-        socket has a worker.
+        """Take the sockets of socket units (`socket_activation`).
+
+        Each worker accepts from at least one socket of each port, and each socket has a worker.
 
         Raises: `OperatorError` when the admin port is not passed, and its address cannot be had.
         """
@@ -81,6 +85,7 @@ class Listeners:
 
     @classmethod
     def inherited(cls, pairs: Sequence[ListenerPair], admin: int) -> Self:
+        """Take sockets that the parent opened, by their descriptors."""
         descriptors = [admin, *_descriptors(pairs)]
         return cls(pairs, admin, [socket.socket(fileno=descriptor) for descriptor in descriptors])
 
@@ -102,15 +107,16 @@ class Listeners:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """Of the data path."""
+        """Return the descriptors of the data path."""
         return _descriptors(self.pairs)
 
     def close_pairs(self) -> None:
-        """Those of the data path."""
+        """Close the sockets of the data path."""
         for listener in self._public:
             listener.close()
 
     def close(self) -> None:
+        """Close all sockets."""
         for listener in self._sockets:
             listener.close()
 
@@ -142,8 +148,10 @@ def _listen(listener: socket.socket) -> None:
 
 
 def _bind_shared(family: int, target: tuple[object, ...], count: int) -> list[socket.socket]:
-    """Bind without SO_REUSEADDR where that is possible, so that another edge finds the address in use before anyone
-    listens there. It is not for a minute after another program's connections at this port have ended."""
+    """Bind without SO_REUSEADDR where that is possible, so that another edge finds the address in use.
+
+    It is not possible for a minute after another program's connections at this port have ended.
+    """
     listeners = []
     for _ in range(count):
         try:

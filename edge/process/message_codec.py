@@ -17,6 +17,7 @@ M = TypeVar("M")
 
 
 def encode_message(message: Any) -> bytes:
+    """Return the message as a line."""
     plain = message.to_plain() if hasattr(message, "to_plain") else asdict(message)
     return orjson.dumps({"say": _name_of(type(message)), **plain}) + b"\n"
 
@@ -33,7 +34,10 @@ class MessageDecoder(Generic[M]):
         self._kinds: Mapping[str, Any] = {_name_of(kind): kind for kind in kinds}
 
     def decode(self, line: bytes) -> M | None:
-        """None for a message of another name. Raises: ValueError, KeyError for what is no message."""
+        """Return the message, or None for one of another name.
+
+        Raises: ValueError, KeyError for what is no message.
+        """
         plain = orjson.loads(line)
         kind = self._kinds.get(plain["say"])
         if kind is None:

@@ -12,13 +12,16 @@ _STEPS = 6
 
 
 class RecentTraffic:
-    """Owned by the supervisor. Counts stand in steps of ten seconds, so that what is reported changes that seldom."""
+    """Adds up the last minute's traffic. Owned by the supervisor.
+
+    Counts stand in steps of ten seconds, so that what is reported changes that seldom.
+    """
 
     def __init__(self) -> None:
         self._steps: deque[tuple[int, int, int]] = deque(maxlen=_STEPS + 1)  # number, requests, failed; oldest first
 
     def add(self, report: TrafficReport, now: float) -> None:
-        """`now`: monotonic seconds, never before those of an earlier call."""
+        """Add a worker's report. `now`: monotonic seconds, never before those of an earlier call."""
         counts, number = report.total(), int(now // _STEP_SECONDS)
         requests, failed = requests_of(counts), counts[SERVER_ERRORS]
         if self._steps and self._steps[-1][0] == number:
@@ -27,7 +30,7 @@ class RecentTraffic:
         self._steps.append((number, requests, failed))
 
     def read(self, now: float) -> EdgeTraffic:
-        """Of the six steps before the present one."""
+        """Return the traffic of the six steps before the present one."""
         present = int(now // _STEP_SECONDS)
         whole = [step for step in self._steps if present - _STEPS <= step[0] < present]
         return EdgeTraffic(sum(step[1] for step in whole), sum(step[2] for step in whole))

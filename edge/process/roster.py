@@ -1,4 +1,4 @@
-"""Who accepts from which pair: plain bookkeeping that decides and returns the work to do. No I/O.
+"""Assigns listener pairs to workers: plain bookkeeping that decides and returns the work to do. No I/O.
 
 Every pair has one worker of its own. The rules, in the order `plan` applies them:
 
@@ -28,7 +28,7 @@ from edge.process.worker_messages import Adopt, Command, Drain, Finish, Release
 HUNG_SECONDS = 2.0
 START_SECONDS = 30.0
 FINISH_SLACK_SECONDS = 2.0  # beyond its grace a worker needs a moment to be gone
-LAST_WORD_SECONDS = 1.0  # what a worker still gets when the grace of the whole edge is over
+MINIMUM_EXIT_SECONDS = 1.0  # what a worker still gets when the grace of the whole edge is over
 STABLE_SECONDS = 10.0  # a worker that served this long was no failure to start
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 10.0
@@ -39,25 +39,31 @@ LONGEST_PAUSE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Start:
+    """Start a worker for the pair."""
+
     worker: int
     pair: int
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
+    """Send the worker a command."""
+
     worker: int
     command: Command
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
+    """Kill the worker."""
+
     worker: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class CloseListeners:
-    """All workers were sent `Finish`: none will accept again."""
+    """Close the listeners: all workers were sent `Finish`, and none will accept again."""
 
 
 Work = Start | Send | Kill | CloseListeners
@@ -67,6 +73,8 @@ Work = Start | Send | Kill | CloseListeners
 
 
 class WorkerPhase(Enum):
+    """The phases of a worker, from its start to its exit."""
+
     STARTING = auto()
     READY = auto()  # could accept
     SERVING = auto()  # was sent `Adopt`
@@ -89,7 +97,7 @@ class TrackedWorker:
     is_idle: bool = False
 
     def fault(self, now: float) -> str | None:
-        """Why it must go, if it must."""
+        """Return why the worker must be killed, None if it need not be."""
         if self.phase is WorkerPhase.CONDEMNED:
             return None
         if self.phase is WorkerPhase.STARTING:
@@ -107,12 +115,12 @@ class _PairState:
 
 
 def pause_seconds(failures: int) -> float:
-    """How long a pair waits for its next worker after so many failures in a row."""
+    """Return how long a pair waits for its next worker after so many failures in a row."""
     return retry_pause_seconds(failures, first=FIRST_PAUSE_SECONDS, longest=LONGEST_PAUSE_SECONDS)
 
 
-def _at_least_a_last_word(until: float, now: float) -> float:
-    return max(until, now + LAST_WORD_SECONDS)
+def _minimum_exit_time(until: float, now: float) -> float:
+    return max(until, now + MINIMUM_EXIT_SECONDS)
 
 
 class Roster:
@@ -122,8 +130,10 @@ class Roster:
     """
 
     def __init__(self, pairs: int, *, grace_seconds: float, handover_seconds: float) -> None:
-        """What still runs in a worker has `grace_seconds` when the edge ends, `handover_seconds` when other workers
-        accept in its place.
+        """Begin without workers.
+
+        What still runs in a worker has `grace_seconds` when the edge ends, `handover_seconds` when other workers accept
+        in its place.
         """
         self.workers: dict[int, TrackedWorker] = {}
         self.starts = 0
@@ -142,37 +152,41 @@ class Roster:
 
     @property
     def is_prepared(self) -> bool:
-        """Every pair has a worker that accepts or could."""
+        """Return whether every pair has a worker that accepts or could."""
         fit = {w.pair for w in self.workers.values() if w.phase in {WorkerPhase.READY, WorkerPhase.SERVING}}
         return len(fit) == len(self._pairs)
 
     @property
     def is_full(self) -> bool:
-        """Every pair's own worker serves."""
-        return all(self._attendant(pair) for pair in range(len(self._pairs)))
+        """Return whether every pair's own worker serves."""
+        return all(self._serving_worker(pair) for pair in range(len(self._pairs)))
 
     @property
     def is_draining(self) -> bool:
+        """Return whether the edge ends, or leaves its pairs to others."""
         return self._drain_until is not None
 
     @property
     def is_over(self) -> bool:
-        """The pairs are closed and no worker is left."""
+        """Return whether the pairs are closed and no worker is left."""
         return self._is_closed and not self.workers
 
     # Events ----------------------------------------------------------------------------------------------
 
     def ready(self, number: int, now: float) -> None:
+        """Note that the worker could accept."""
         worker = self.workers.get(number)
         if worker and worker.phase is WorkerPhase.STARTING:
             worker.phase = WorkerPhase.READY
             worker.ready_from = worker.last_beat_at = now
 
     def beat(self, number: int, now: float, *, is_idle: bool) -> None:
+        """Note a worker's heartbeat."""
         if worker := self.workers.get(number):
             worker.last_beat_at, worker.is_idle = now, is_idle
 
     def exited(self, number: int, now: float) -> None:
+        """Note that the worker has exited."""
         worker = self.workers.pop(number, None)
         if worker is None or worker.finish_by is not None:
             return
@@ -181,8 +195,8 @@ class Roster:
         pair.failures = 0 if was_stable else pair.failures + 1
         pair.not_before = now + pause_seconds(pair.failures)
 
-    def overslept(self, now: float) -> None:
-        """The supervisor itself stood still: missing heartbeats of that time are not held against the workers."""
+    def supervisor_stalled(self, now: float) -> None:
+        """Forgive missing heartbeats: the supervisor itself stood still meanwhile."""
         for worker in self.workers.values():
             worker.last_beat_at = now
 
@@ -192,17 +206,17 @@ class Roster:
             self._to_renew = deque(self.workers)
 
     def open(self) -> None:
-        """From now on workers accept."""
+        """Let workers accept from now on."""
         self._is_open = True
 
     def drain(self, now: float) -> None:
-        """The edge ends; calling it again changes nothing."""
+        """End the edge; calling it again changes nothing."""
         if self._drain_until is None or self._is_leaving:
             self._is_leaving = False
             self._end_by(now + self._grace_seconds)
 
     def leave(self, now: float) -> None:
-        """Others accept from every pair."""
+        """Leave every pair to another generation's workers."""
         if self._drain_until is None:
             self._is_leaving = True
             self._end_by(now + self._handover_seconds)
@@ -210,11 +224,11 @@ class Roster:
     # Decisions -------------------------------------------------------------------------------------------
 
     def plan(self, now: float) -> list[Work]:
-        """What has to be done now, in this order. Each piece of work is returned once."""
+        """Return the work that has to be done now, in this order. Each piece is returned once."""
         kills = self._condemn(now)
-        work = [*self._admit(), *self._cover(), *kills]
+        work = [*self._admit(), *self._adopt_unattended_pairs(), *kills]
         if self._drain_until is None:
-            return [*work, *self._staff(now), *self._renew(now)]
+            return [*work, *self._start_missing_workers(now), *self._renew(now)]
         return [*work, *self._wind_up(now, self._drain_until)]
 
     def _condemn(self, now: float) -> list[Work]:
@@ -234,12 +248,12 @@ class Roster:
             worker.phase = WorkerPhase.SERVING
         return [Send(worker.number, Adopt(worker.pair)) for worker in admitted]
 
-    def _cover(self) -> list[Work]:
+    def _adopt_unattended_pairs(self) -> list[Work]:
         """Give orphaned pairs an adopter, and let adopters go where the pair's own worker serves."""
         work: list[Work] = []
         for index, pair in enumerate(self._pairs):
             adopter = self._serving(pair.adopter)
-            if self._attendant(index):
+            if self._serving_worker(index):
                 if adopter:
                     work.append(Send(adopter.number, Release(index)))
                 pair.adopter = None
@@ -250,23 +264,23 @@ class Roster:
                     work.append(Send(adopter.number, Adopt(index)))
         return work
 
-    def _staff(self, now: float) -> list[Work]:
+    def _start_missing_workers(self, now: float) -> list[Work]:
         work: list[Work] = []
         for index, pair in enumerate(self._pairs):
-            if now >= pair.not_before and not self._attendant(index) and not self._is_coming(index):
+            if now >= pair.not_before and not self._serving_worker(index) and not self._has_starting_worker(index):
                 work.append(self._start(index, now))
         return work
 
     def _renew(self, now: float) -> list[Work]:
-        """One worker at a time, and only while no pair lacks its own."""
+        """Replace one worker at a time, and only while no pair lacks its own."""
         while self._to_renew and self._to_renew[0] not in self.workers:
             self._to_renew.popleft()
         if not self._to_renew or not self.is_full:
             return []
         old = self.workers[self._to_renew[0]]
-        if old.phase is not WorkerPhase.SERVING or self._is_coming(old.pair):
+        if old.phase is not WorkerPhase.SERVING or self._has_starting_worker(old.pair):
             return []
-        successor = self._attendant(old.pair)
+        successor = self._serving_worker(old.pair)
         if successor and successor is not old:
             return [self._finish(old, now + self._handover_seconds, now)]
         pair = self._pairs[old.pair]
@@ -280,16 +294,16 @@ class Roster:
                 worker.is_draining, worker.is_idle = True, False  # its earlier reports do not count
                 work.append(Send(worker.number, Drain()))
         if self._is_closed:
-            return self._hurry(now, until)
+            return self._shorten_deadlines(now, until)
         if now < until and not self._is_leaving and not all(worker.is_idle for worker in serving):
             return work
         self._is_closed = True
-        finish_by = _at_least_a_last_word(until, now)
+        finish_by = _minimum_exit_time(until, now)
         return [*work, *(self._finish(worker, finish_by, now) for worker in serving), CloseListeners()]
 
-    def _hurry(self, now: float, until: float) -> list[Work]:
+    def _shorten_deadlines(self, now: float, until: float) -> list[Work]:
         """Shorten the time of workers that were given more than there is by now."""
-        finish_by = _at_least_a_last_word(until, now)
+        finish_by = _minimum_exit_time(until, now)
         late = [
             worker
             for worker in self.workers.values()
@@ -317,12 +331,12 @@ class Roster:
         worker = self.workers.get(number) if number is not None else None
         return worker if worker and worker.phase is WorkerPhase.SERVING else None
 
-    def _attendant(self, pair: int) -> TrackedWorker | None:
-        """The pair's own serving worker; the newest where a successor stands beside the old one."""
+    def _serving_worker(self, pair: int) -> TrackedWorker | None:
+        """Return the pair's own serving worker; the newest where a successor stands beside the old one."""
         serving = (w for w in self.workers.values() if w.pair == pair and w.phase is WorkerPhase.SERVING)
         return max(serving, key=lambda worker: worker.number, default=None)
 
-    def _is_coming(self, pair: int) -> bool:
+    def _has_starting_worker(self, pair: int) -> bool:
         return any(
             w.pair == pair and w.phase in {WorkerPhase.STARTING, WorkerPhase.READY} for w in self.workers.values()
         )

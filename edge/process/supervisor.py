@@ -48,13 +48,14 @@ log = get_logger("edge.process.supervisor")
 class TrafficSink(Protocol):
     """`edge.replica.traffic_reporter.TrafficReporter`, or a stand-in."""
 
-    def add(self, report: TrafficReport) -> None: ...
+    def add(self, report: TrafficReport) -> None:
+        """Take a worker's counts."""
 
     async def run(self) -> None:
-        """Until `finish`; a failure is not raised."""
+        """Report until `finish` is called; a failure is not raised."""
 
     def finish(self) -> None:
-        """No worker is left: `run` ends when it has written what was added last."""
+        """Have `run` end when it has written what was added last: no worker is left."""
 
 
 class Supervisor:
@@ -71,10 +72,12 @@ class Supervisor:
         build: Build,
         report: Callable[[Report], None],
     ) -> None:
-        """`service` names what workers compose (see `edge.process.worker`); `replica` gets the callback to call with
-        each version applied, and is called whenever the active role is taken; `traffic` gets what the workers counted,
-        in the active role or not; `report` sends to the upgrade parent.
-        The creator closes the listeners; they are closed here once all workers have been sent `Finish`.
+        """Prepare to run; nothing is started.
+
+        `service` names what workers compose (see `edge.process.worker`); `replica` gets the callback to call with each
+        version applied, and is called whenever the active role is taken; `traffic` gets what the workers counted, in
+        the active role or not; `report` sends to the upgrade parent. The creator closes the listeners; they are closed
+        here once all workers have been sent `Finish`.
         """
         self._settings = settings
         self._service = service
@@ -126,7 +129,7 @@ class Supervisor:
         self._report(StoodBack())
 
     def leave(self) -> None:
-        """Another generation accepts."""
+        """Leave every pair to another generation."""
         self._roster.leave(time.monotonic())
         self._news.set()
 
@@ -136,7 +139,7 @@ class Supervisor:
         self._news.set()
 
     def upgrade_failed(self, failure: FailedUpgrade) -> None:
-        """The generation that was to follow did not serve."""
+        """Show that the generation that was to follow did not serve."""
         self._failed_upgrade = failure
         self._news.set()
 
@@ -168,7 +171,7 @@ class Supervisor:
         while not self._roster.is_over:
             now = time.monotonic()
             if now - before > OVERSLEPT_SECONDS:
-                self._roster.overslept(now)
+                self._roster.supervisor_stalled(now)
             if stop.is_set():
                 self._is_begun = True
                 drain_at = drain_at or now + (self._settings.edge_shutdown_delay_seconds if self._is_open else 0)
@@ -329,6 +332,7 @@ class Supervisor:
         )
 
     def health(self) -> EdgeHealth:
+        """Return what the admin port shows of this edge."""
         workers = [
             {"gate": worker.pair, "pid": self._processes[number].pid, "state": worker.phase.name.lower()}
             for number, worker in self._roster.workers.items()
@@ -356,10 +360,11 @@ class Supervisor:
         return EdgeHealth(self._is_ready() and is_confirmed, is_current, details)
 
     def accept_held_copy(self) -> bool:
-        """False when no copy is held."""
+        """Accept the copy that is held. Return False when none is."""
         return self._active_role.replica is not None and self._active_role.replica.accept_held_copy()
 
     def measurements(self) -> list[Family]:
+        """Return the metrics of the workers, added up, and of the generation."""
         serving = sum(worker["state"] == "serving" for worker in self.health().details["workers"])
         own = [
             self._build.family(),
@@ -385,21 +390,27 @@ class Supervisor:
 
 
 def _can_serve(replica: Replica) -> bool:
-    """Whether there is something to serve, and a key that opens it."""
+    """Return whether there is something to serve, and a key that opens it."""
     return replica.version is not None and replica.condition.state != "unusable"
 
 
 def _is_confirmed(replica: Replica, max_age_seconds: float | None) -> bool:
-    """Whether the copy was seen to equal the database lately enough. A copy that is held back was compared, and every
-    edge holds it: to call all of them not ready would end the service that it protects."""
+    """Return whether the copy was seen to equal the database lately enough.
+
+    A copy that is held back was compared, and every edge holds it: to call all of them not ready would end the service
+    that it protects.
+    """
     if max_age_seconds is None or replica.condition.state == "held":
         return True
     return replica.age_seconds is not None and replica.age_seconds <= max_age_seconds
 
 
 def merge_failing(reports: Iterable[list[FailingOrigin]]) -> tuple[FailingOrigin, ...]:
-    """Merge the reports of the workers, each with its latest failure first: at most `MOST_REPORTED` origins, the latest
-    of each worker, sorted, so that the result changes only when an origin or its fault does."""
+    """Merge the reports of the workers, each with its latest failure first.
+
+    The result has at most `MOST_REPORTED` origins, the latest of each worker, sorted, so that it changes only when an
+    origin or its fault does.
+    """
     by_origin: dict[OriginIdentity, FailingOrigin] = {}
     for rank in zip_longest(*reports):
         for failing in rank:

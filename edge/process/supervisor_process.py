@@ -68,7 +68,7 @@ async def supervise(
 
 
 async def _handle_commands(reader: asyncio.StreamReader, supervisor: Supervisor, stop: asyncio.Event) -> None:
-    """Until the upgrade parent is gone."""
+    """Execute commands until the upgrade parent is gone."""
     while (line := await reader.readline()).endswith(b"\n"):
         command = control.decode_command(line)
         match command:

@@ -44,7 +44,7 @@ log = get_logger("edge.process.upgrade_parent")
 
 
 class UpgradeParent:
-    """Created by `keep`; when `run` ends, no generation is left."""
+    """Starts, watches and replaces generations. Created by `keep`; when `run` ends, no generation is left."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class UpgradeParent:
         *,
         upgrade_seconds: float = UPGRADE_SECONDS,
     ) -> None:
-        """`announce` is called once, when the edge first serves."""
+        """Prepare to run. `announce` is called once, when the edge first serves."""
         self._start_one = start
         self._announce = announce
         self._clock = clock
@@ -64,7 +64,7 @@ class UpgradeParent:
         self._is_upgrade_wanted = asyncio.Event()
 
     async def run(self, stop: asyncio.Event, *, stop_seconds: float) -> int:
-        """Until `stop` is set, or nothing serves any more; the exit status."""
+        """Run until `stop` is set, or nothing serves any more. Return the exit status."""
         serving_task = asyncio.create_task(self._serve(), name="keep")
         stopping = asyncio.create_task(stop.wait(), name="stop")
         try:
@@ -85,11 +85,12 @@ class UpgradeParent:
         self._is_upgrade_wanted.set()
 
     def renew_workers(self) -> None:
+        """Have the serving generation replace its workers one by one."""
         if self._serving:
             self._serving.send(Renew())
 
     async def _serve(self) -> int:
-        """The exit status, once nothing serves."""
+        """Serve by one generation after the other. Return the exit status, once nothing serves."""
         serving = self._start()
         try:
             await serving.take_over()
@@ -105,7 +106,7 @@ class UpgradeParent:
                 return serving.life.result() or 1
 
     async def _until_upgrade(self, serving: Generation) -> None:
-        """It is wanted, or what served has died."""
+        """Wait until an upgrade is wanted, or the serving generation has died."""
         wanted = asyncio.create_task(self._is_upgrade_wanted.wait(), name="upgrade wanted")
         try:
             await asyncio.wait({wanted, serving.life}, return_when=asyncio.FIRST_COMPLETED)
@@ -116,7 +117,7 @@ class UpgradeParent:
     # An upgrade ------------------------------------------------------------------------------------------
 
     async def _upgrade(self, old: Generation) -> Generation:
-        """Who serves from now on."""
+        """Upgrade, and return the generation that serves from now on."""
         try:
             new = self._start()
         except OSError as error:
@@ -203,7 +204,10 @@ async def run_upgrade_parent(settings: Settings, stop: asyncio.Event, *, module:
 
 
 def _listeners(settings: Settings, passed: Mapping[str, list[socket.socket]]) -> Listeners:
-    """Raises: `OperatorError`."""
+    """Return the listening sockets, opened or passed by systemd.
+
+    Raises: `OperatorError`.
+    """
     http, https, admin = settings.edge_http, settings.edge_https, settings.edge_admin
     if not passed:
         return Listeners.opened(http, https, admin, settings.edge_workers)
@@ -213,6 +217,9 @@ def _listeners(settings: Settings, passed: Mapping[str, list[socket.socket]]) ->
 
 
 async def _close_when(stop: asyncio.Event, listeners: Listeners) -> None:
-    """Who drains still holds the sockets; when it closes them, clients must not go on queueing at ours."""
+    """Close our sockets once `stop` is set: a draining generation still holds them.
+
+    When it closes them, clients must not go on queueing at ours.
+    """
     await stop.wait()
     listeners.close()

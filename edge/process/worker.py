@@ -57,7 +57,7 @@ log = logs.get_logger("edge.process.worker")
 
 
 class Worker:
-    """One a process. Owns the service and what it accepts from; ends on `Finish`."""
+    """Serves and accepts as the supervisor commands. One a process; ends on `Finish`."""
 
     def __init__(self, begin: Compose, service: Service, writer: asyncio.StreamWriter) -> None:
         self._begin = begin
@@ -82,11 +82,12 @@ class Worker:
             await asyncio.sleep(BEAT_SECONDS)
 
     def report_traffic(self) -> None:
+        """Send what was counted for each domain."""
         if entries := self._service.take_traffic().to_plain():
             self._writer.write(encode(DomainCounts(entries)))
 
     async def report_last(self) -> None:
-        """Behind `close` of the service: what was counted until then."""
+        """Send what was counted until the service was closed."""
         self.report_traffic()
         self._writer.close()
         with suppress(ConnectionError, TimeoutError):
@@ -94,7 +95,7 @@ class Worker:
                 await self._writer.wait_closed()
 
     async def handle_commands(self, reader: asyncio.StreamReader) -> None:
-        """Until the supervisor is gone."""
+        """Execute commands until the supervisor is gone."""
         while (line := await reader.readline()).endswith(b"\n"):
             await self._do(decode_command(line))
 
@@ -164,6 +165,7 @@ class Worker:
 
 
 def main() -> None:
+    """Run a worker process."""
     faulthandler.register(STACK_SIGNAL, file=int(sys.argv[2]))
     control = socket.socket(fileno=int(sys.argv[3]))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
@@ -207,14 +209,14 @@ async def _work(control: socket.socket) -> None:
 
 
 def compose(name: str, settings: Settings) -> Service:
-    """What ``module:function`` makes of the settings, inside the running loop."""
+    """Return what ``module:function`` makes of the settings, inside the running loop."""
     module, _, function = name.partition(":")
     service: Service = getattr(importlib.import_module(module), function)(settings)
     return service
 
 
 def _log_unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A callback broke: its connection is lost, the worker goes on."""
+    """Log that a callback failed: its connection is lost, the worker goes on."""
     log.error("unhandled error", what=context["message"], exc_info=context.get("exception"))
 
 

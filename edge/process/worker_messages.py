@@ -44,6 +44,7 @@ class Compose:
     pairs: tuple[ListenerPair, ...]
 
     def to_plain(self) -> dict[str, Any]:
+        """Return the message as JSON's types, without secrets."""
         # Secrets are for the database and for CAs, with which a worker has no business.
         settings = {name.removeprefix(PREFIX).lower(): text for name, text in without_secrets(self.settings).items()}
         pairs = [asdict(pair) for pair in self.pairs]
@@ -51,14 +52,18 @@ class Compose:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
+        """Return the message that `to_plain` made these of."""
         pairs = tuple(ListenerPair(**pair) for pair in plain["pairs"])
         given = {PREFIX + name.upper(): _text(value) for name, value in plain["settings"].items() if name != "acme_eab"}
         return cls(plain["service"], load(given), plain["pair"], pairs)
 
 
 def _text(value: Any) -> str:
-    """A setting's text. An older supervisor, one of whose workers ends after the packages were replaced, sends other
-    JSON: a host and a port, lists, numbers, null; and CAs' accounts, which are left out above."""
+    """Return a setting's text.
+
+    An older supervisor, one of whose workers ends after the packages were replaced, sends other JSON: a host and a
+    port, lists, numbers, null; and CAs' accounts, which are left out above.
+    """
     if isinstance(value, list):
         is_host_and_port = [type(part) for part in value] == [str, int]
         return str(HostPort(*value)) if is_host_and_port else ",".join(map(_text, value))
@@ -93,7 +98,8 @@ class Drain:
 class Finish:
     """Accept no more, let go of every listening socket, and exit once idle, at the latest after this time.
 
-    May be said again with another time, which counts from then."""
+    May be said again with another time, which counts from then.
+    """
 
     grace_seconds: float
 
@@ -106,6 +112,7 @@ class Recovered:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
+        """Return the message that these are the JSON of."""
         return cls([OriginIdentity(**each) for each in plain["origins"]])
 
 
@@ -117,15 +124,17 @@ Command = Compose | Wake | Adopt | Release | Drain | Finish | Recovered
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """It could accept."""
+    """The worker could accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """Its loop turns. `idle`: it drains, and no exchange runs. `families`: what it measured since it started.
-    `failing`: the origins that it could not reach in the last minute. `recovered`: those that it reached again since
-    the last beat; none from a worker of an older version. `certificates`: what it can use of those that it was asked
-    for."""
+    """The worker's loop runs.
+
+    `idle`: it drains, and no exchange runs. `families`: what it measured since it started. `failing`: the origins that
+    it could not reach in the last minute. `recovered`: those that it reached again since the last beat; none from a
+    worker of an older version. `certificates`: what it can use of those that it was asked for.
+    """
 
     idle: bool
     families: list[Family] = field(default_factory=list)
@@ -134,6 +143,7 @@ class Beat:
     certificates: CertificateUse = field(default_factory=CertificateUse)
 
     def to_plain(self) -> dict[str, Any]:
+        """Return the message as JSON's types."""
         families = [family.to_plain() for family in self.families]
         return {
             "idle": self.idle,
@@ -145,6 +155,7 @@ class Beat:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
+        """Return the message that `to_plain` made these of."""
         failing = [FailingOrigin(OriginIdentity(**each["origin"]), each["fault"]) for each in plain["failing"]]
         recovered = [OriginIdentity(**each) for each in plain.get("recovered", ())]
         use = CertificateUse(**plain.get("certificates", {}))
@@ -154,7 +165,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class DomainCounts:
-    """What it counted for each domain since it last sent this: `common.traffic.TrafficReport.to_plain`."""
+    """What the worker counted for each domain since it last sent this: `common.traffic.TrafficReport.to_plain`."""
 
     NAME: ClassVar = "Traffic"
 
@@ -170,11 +181,15 @@ _WAKE = b"\n"
 
 
 def encode(message: Command | Report) -> bytes:
+    """Return the message as a line."""
     return _WAKE if isinstance(message, Wake) else encode_message(message)
 
 
 def decode_command(line: bytes) -> Command:
-    """A message of the supervisor. Raises: ValueError for one that this version does not know."""
+    """Return a message of the supervisor.
+
+    Raises: ValueError for one that this version does not know.
+    """
     command = Wake() if line == _WAKE else _COMMANDS.decode(line)
     if command is None:
         raise ValueError(f"not a command: {line[:100]!r}")
@@ -182,7 +197,10 @@ def decode_command(line: bytes) -> Command:
 
 
 def decode_report(line: bytes) -> Report:
-    """A message of a worker. Raises: ValueError for one that this version does not know."""
+    """Return a message of a worker.
+
+    Raises: ValueError for one that this version does not know.
+    """
     report = _REPORTS.decode(line)
     if report is None:
         raise ValueError(f"not a report: {line[:100]!r}")

@@ -21,12 +21,14 @@ _MOST_STACK_BYTES: Final = 32_768
 
 
 class WorkerProcess:
-    """Created, started and awaited by the supervisor. When `run` ends, for whatever reason, no process is left."""
+    """Starts a worker and exchanges messages with it. When `run` ends, for whatever reason, no process is left."""
 
     def __init__(
         self, number: int, begin: Compose, descriptors: tuple[int, ...], report: Callable[[int, Report], None]
     ) -> None:
-        """`descriptors`: what it inherits besides its control channel. `report` gets `number` and each message.
+        """Start the process.
+
+        `descriptors`: what it inherits besides its control channel. `report` gets `number` and each message.
 
         Raises: OSError when there can be no process now.
         """
@@ -46,12 +48,15 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
+        """Return the process' id."""
         return self._child.pid
 
     def send(self, command: Command) -> None:
+        """Send a command."""
         self._child.send(encode(command))
 
     def kill(self) -> None:
+        """Kill the process at once."""
         self._child.kill()
 
     async def take_stack(self) -> str:
@@ -69,7 +74,7 @@ class WorkerProcess:
         return os.pread(self._stacks.fileno(), _MOST_STACK_BYTES, 0).decode(errors="replace").strip()
 
     async def run(self) -> int:
-        """Until its exit; the exit status, negative for a signal."""
+        """Exchange messages until the worker exits. Return the exit status, negative for a signal."""
         try:
             return await self._child.run()
         finally:

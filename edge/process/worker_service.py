@@ -28,39 +28,43 @@ from edge.transport.proxy_protocol import entrance
 
 
 class Service(Protocol):
-    """What a worker needs of whatever it serves."""
+    """What a worker needs of the service that it runs."""
 
     def plain_protocol(self) -> asyncio.Protocol:
-        """For one connection accepted on EDGE_HTTP."""
+        """Return a protocol for one connection accepted on EDGE_HTTP."""
 
     def secure_protocol(self) -> asyncio.Protocol:
-        """For one connection accepted on EDGE_HTTPS."""
+        """Return a protocol for one connection accepted on EDGE_HTTPS."""
 
     def on_replica_change(self) -> None:
-        """The replica was committed to."""
+        """Serve by the replica's last commit."""
 
     def drain(self) -> None:
-        """No keep-alive from now on; may be called again."""
+        """End keep-alive from now on; may be called again."""
 
     def is_idle(self) -> bool:
-        """Nothing runs that a client waits for."""
+        """Return whether nothing runs that a client waits for."""
 
-    def measurements(self) -> list[Family]: ...
+    def measurements(self) -> list[Family]:
+        """Return the metrics."""
 
     def failing_origins(self) -> list[FailingOrigin]:
-        """Origins that could not be reached in the last minute, at most `edge.upstream.breaker.MOST_REPORTED`."""
+        """Return origins that could not be reached in the last minute.
+
+        At most `edge.upstream.breaker.MOST_REPORTED` are returned.
+        """
 
     def take_recovered_origins(self) -> list[OriginIdentity]:
         """Return origins that were reached again since this was last called, at most as many."""
 
     def note_recovered_origins(self, origins: Sequence[OriginIdentity]) -> None:
-        """Another worker reached these origins again."""
+        """Note that another worker reached these origins again."""
 
     def certificates(self) -> CertificateUse:
-        """How many certificates can be used, of those that clients asked for."""
+        """Return how many certificates can be used, of those that clients asked for."""
 
     def take_traffic(self) -> TrafficReport:
-        """What was counted for each domain since this was last called."""
+        """Return what was counted for each domain since this was last called."""
 
     def close(self) -> None:
         """End everything. `take_traffic` may be called once more."""
@@ -70,16 +74,20 @@ class ClosableReader(ReplicaView, Protocol):
     """`edge.replica.reader.ReplicaReader`, or a stand-in."""
 
     def sample_certificates(self) -> dict[str, bytes]:
-        """Some certificates by domain."""
+        """Return some certificates by domain."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the replica."""
 
 
 class EdgeService:
-    """The edge's data path. Created by `compose`, closed by the worker, within one loop."""
+    """Serves the edge's data path. Created by `compose`, closed by the worker, within one loop."""
 
     def __init__(self, settings: Settings, reader: ClosableReader, loop: asyncio.AbstractEventLoop) -> None:
-        """`reader` is closed with the service. Raises: `OperatorError` when the master key cannot be read."""
+        """Wire the data path. `reader` is closed with the service.
+
+        Raises: `OperatorError` when the master key cannot be read.
+        """
         keyring = load_keyring(settings.key_file)
         self._reader = reader
         self._keyring = keyring
@@ -98,44 +106,57 @@ class EdgeService:
         self.secure_protocol = first(partial(TlsLayer, self._tls, partial(ClientConnection, self._worker, secure=True)))
 
     def on_replica_change(self) -> None:
+        """Serve by the replica's last commit."""
         self._worker.on_replica_change()  # first: the handshakes that go on now ask for routes at once
         self._tls.on_replica_change()
 
     def drain(self) -> None:
+        """End keep-alive from now on."""
         self._worker.drain()
 
     def is_idle(self) -> bool:
+        """Return whether no exchange and no handshake runs."""
         return self._worker.is_idle() and not self._tls.counters.handshaking
 
     def measurements(self) -> list[Family]:
+        """Return the metrics of the data path and of TLS."""
         return [*self._worker.measurements(), *_tls_families(self._tls)]
 
     def failing_origins(self) -> list[FailingOrigin]:
+        """Return origins that could not be reached in the last minute."""
         return self._worker.failing_origins()
 
     def take_recovered_origins(self) -> list[OriginIdentity]:
+        """Return origins that were reached again since this was last called."""
         return self._worker.take_recovered_origins()
 
     def note_recovered_origins(self, origins: Sequence[OriginIdentity]) -> None:
+        """Note that another worker reached these origins again."""
         self._worker.note_recovered_origins(origins)
 
     def certificates(self) -> CertificateUse:
+        """Return how many certificates can be used, of those that clients asked for."""
         use = self._tls.review_certificates()
         if not use.unusable:
             return use
         return replace(use, lacks_key=is_key_missing(self._keyring, self._reader.sample_certificates()))
 
     def take_traffic(self) -> TrafficReport:
+        """Return what was counted for each domain since this was last called."""
         return self._worker.take_traffic()
 
     def close(self) -> None:
+        """Close TLS, the connections and the replica."""
         self._tls.close()
         self._worker.close()
         self._reader.close()
 
 
 def compose(settings: Settings) -> Service:
-    """Raises: `OperatorError` when the master key cannot be read."""
+    """Compose the edge's data path.
+
+    Raises: `OperatorError` when the master key cannot be read.
+    """
     return EdgeService(settings, ReplicaReader(replica_path(settings.state_dir)), asyncio.get_running_loop())
 
 

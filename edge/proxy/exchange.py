@@ -86,7 +86,7 @@ class Exchange(ResponseRelay):
         self.started_at = started_at
         self.answered_at = 0.0
         self._client_keeps_alive = False
-        self._has_asked_again = False
+        self._has_requested_other_root = False
         self._interim_count = 0
         self._is_half_closed = False
         self._is_deferred = False

@@ -32,7 +32,7 @@ class ResponseRelay(RequestRelay):
 
     __slots__ = (
         "_client_keeps_alive",
-        "_has_asked_again",
+        "_has_requested_other_root",
         "_interim_count",
         "_is_deferred",
         "_is_half_closed",
@@ -47,7 +47,7 @@ class ResponseRelay(RequestRelay):
     status: int  # 0 until a response's head went down, or a refusal is to go in its place
     answered_at: float  # the final head came; 0.0 too when all of the answer came with it
     _client_keeps_alive: bool
-    _has_asked_again: bool  # for the other form of the root
+    _has_requested_other_root: bool  # for the other form of the root
     _interim_count: int
     _is_half_closed: bool  # the tunnel
     _is_deferred: bool  # the relay of the response, to a later turn of the loop
@@ -162,13 +162,13 @@ class ResponseRelay(RequestRelay):
         head, route = self.head, self.route
         asked = self._upstream_head.split(b" ", 2)[1]
         other = root_redirects.other_root(route, head, asked, answer, self.client.scheme)
-        if other is None or not root_redirects.tells_the_root(head, answer):
+        if other is None or not root_redirects.is_about_the_address(head, answer):
             return False
         self.client.forget_request()
-        route.learnt_root.path = b"" if self._has_asked_again or other == route.base_path else other
-        if self._has_asked_again or not root_redirects.can_be_asked_again(head):
+        route.learnt_root.path = b"" if self._has_requested_other_root or other == route.base_path else other
+        if self._has_requested_other_root or not root_redirects.can_be_repeated(head):
             return False
-        self._has_asked_again = True
+        self._has_requested_other_root = True
         self._upstream = None
         if answer.keep_alive and answer.body == len(data):
             if self._upstream_is_paused:

@@ -22,12 +22,12 @@ class CertificateState(NamedTuple):
 
 
 def answers_challenge(state: CertificateState, *, is_enrolled: bool, is_cut_off: bool) -> bool:
-    """Whether the edge answers an HTTP-01 challenge for this domain itself."""
+    """Return whether the edge answers an HTTP-01 challenge for this domain itself."""
     return is_cut_off or (state.has_order if state.has_certificate else is_enrolled)
 
 
 def is_awaiting_certificate(state: CertificateState, now: float) -> bool:
-    """Whether HTTPS fails at this domain: no certificate, and handshakes no longer wait for one.
+    """Return whether HTTPS fails at this domain: no certificate, and handshakes no longer wait for one.
 
     While handshakes wait (`edge.tls.shared`), a client redirected to HTTPS is only delayed. `now` in unix seconds.
     """

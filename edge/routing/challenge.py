@@ -18,12 +18,15 @@ _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{1,256}")  # base64url without paddin
 
 
 def is_challenge(head: RequestHead) -> bool:
-    """Whether this is a challenge request. Challenges are never redirected to HTTPS: the certificate may be missing."""
+    """Return whether this is a challenge request.
+
+    Challenges are never redirected to HTTPS: the certificate may be missing.
+    """
     return head.target.startswith(PREFIX) and _MAY_CLIMB.search(head.path, len(PREFIX)) is None
 
 
 def key_authorization(head: RequestHead, thumbprint: bytes) -> bytes | None:
-    """The body that answers; None when what is asked for is no token."""
+    """Return the body that answers; None when what is asked for is no token."""
     token = head.path[len(PREFIX) :]
     if head.method not in (b"GET", b"HEAD") or not _TOKEN.fullmatch(token):
         return None

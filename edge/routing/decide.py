@@ -22,14 +22,14 @@ PROBE_PREFIX: Final = PROBE_PATH.encode()
 
 
 class Redirect(NamedTuple):
-    """Send the client to this address, for good (308 keeps method and body)."""
+    """The address that the client is sent to, for good (308 keeps method and body)."""
 
     location: bytes
     is_upgrade: bool  # to HTTPS at the same domain, whose certificate must be there
 
 
 class Ports(NamedTuple):
-    """Where this edge listens, as far as redirects care."""
+    """The ports on which this edge listens, as far as redirects care."""
 
     http: int
     https: int
@@ -44,7 +44,7 @@ def decide(
     ports: Ports,
     find_route: Callable[[str], Route | None],
 ) -> bytes | Redirect:
-    """The target to ask the origin for, or a redirect.
+    """Return the target to ask the origin for, or a redirect.
 
     Raises: `Rejected` for a path that climbs, and a request that keeps coming back to us.
     """
@@ -60,7 +60,10 @@ def decide(
 
 
 def _https_location(head: RequestHead, ports: Ports) -> bytes:
-    """A Host that carries our plain port gets our TLS port, otherwise none: then something in front maps ports."""
+    """Return the address of the request over HTTPS.
+
+    A Host that carries our plain port gets our TLS port, otherwise none: then something in front maps ports.
+    """
     has_our_port = head.fields.host_port is not None and head.fields.host_port == ports.http
     port = b":%d" % ports.https if has_our_port and ports.https != 443 else b""
     return b"https://" + head.fields.host.encode() + port + (b"/" if head.target == b"*" else head.target)

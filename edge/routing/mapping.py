@@ -39,7 +39,7 @@ _MOST_ADDRESS_BYTES: Final = 8192  # as long as a request's target may be
 
 
 def has_addresses(block: bytes) -> bool:
-    """Whether `map_back` has anything to look at."""
+    """Return whether `map_back` has anything to look at."""
     return _MAY_BE_MAPPED.search(block) is not None
 
 
@@ -149,7 +149,10 @@ def _allowed_origin(route: Route, value: bytes, scheme: bytes, authority: bytes,
 
 
 def _authorities(route: Route, scheme: bytes) -> tuple[bytes, ...]:
-    """How the origin may name itself; under the other scheme (an upgrade to HTTPS) its port is not ours to know."""
+    """Return how the origin may name itself.
+
+    Under the other scheme (an upgrade to HTTPS) its port is not ours to know.
+    """
     name = route.origin.authority
     if scheme != route.origin.scheme.encode():
         return (f"[{route.origin.host}]" if ":" in route.origin.host else route.origin.host).encode(), name

@@ -19,7 +19,7 @@ _HIDDEN_SLASH: Final = re.compile(rb"%2f|%5c|\\", re.IGNORECASE)  # a slash to s
 
 
 def rewrite(route: Route, target: bytes) -> bytes:
-    """The target to ask the origin for. `target` is in origin-form or ``*``.
+    """Return the target to ask the origin for. `target` is in origin-form or ``*``.
 
     Raises: `Rejected` when ``..``, however it is written, climbs above the root.
     """
@@ -35,7 +35,10 @@ def rewrite(route: Route, target: bytes) -> bytes:
 
 
 def join(base_path: bytes, target: bytes) -> bytes:
-    """`target` below `base_path`, which is not empty, with one slash between; ``/`` is the path exactly as written."""
+    """Return `target` below `base_path`, which is not empty, with one slash between.
+
+    ``/`` is the path exactly as written.
+    """
     if target == b"/" or target[:2] == b"/?":
         return base_path + target[1:]
     return base_path.removesuffix(b"/") + target
@@ -50,7 +53,7 @@ def is_below(roots: tuple[bytes, ...], path: bytes) -> bool:
 
 
 def _climbs(path: bytes) -> bool:
-    """Whether `path` leads above its first segment for any server, however lenient.
+    """Return whether `path` leads above its first segment for any server, however lenient.
 
     Servers differ on hidden slashes, on whether empty segments count, and on parameters (``..;a=b``, RFC 3986 §3.3).
     """

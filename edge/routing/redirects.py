@@ -10,7 +10,7 @@ from edge.routing.route import RedirectTo, Route
 
 
 def location(redirect_to: RedirectTo, target: bytes) -> bytes:
-    """The address for a request of `target` (origin-form or ``*``), path and query kept byte for byte."""
+    """Return the address for a request of `target` (origin-form or ``*``), path and query kept byte for byte."""
     path = b"/" if target == b"*" else target
     return redirect_to.authority + (paths.join(redirect_to.base_path, path) if redirect_to.base_path else path)
 

@@ -20,8 +20,10 @@ _METHODS_WITH_A_BODY: Final = (b"POST", b"PUT", b"PATCH")  # RFC 9110 §8.6: sta
 
 
 class Surroundings:
-    """What stands before and behind the forwarded fields; the same for all requests that differ in those alone, and for
-    all clients."""
+    """What stands before and behind the forwarded fields.
+
+    It is the same for all requests that differ in those alone, and for all clients.
+    """
 
     __slots__ = ("_before_length", "after", "before")
 
@@ -32,17 +34,20 @@ class Surroundings:
         self._before_length: Final = own + b"\r\nContent-Length: "
 
     def compose(self, head: RequestHead, target: bytes, client_fields: bytes) -> bytes:
-        """The whole head, for `target` at the origin. `client_fields` are `edge.http.forwarded.Client`'s."""
+        """Return the whole head, for `target` at the origin.
+
+        `client_fields` are `edge.http.forwarded.Client`'s.
+        """
         return b"".join((head.method, b" ", target, self.before, head.kept, client_fields, self.after))
 
     def compose_upload(self, head: RequestHead, target: bytes, client_fields: bytes, length: bytes) -> bytes:
-        """The same for a request that differs in the length of its body too, and whose `can_vary_in_length`."""
+        """Return the head of a request that differs in the length of its body, too, and whose `can_vary_in_length`."""
         before, own = self.before, self._before_length
         return b"".join((head.method, b" ", target, before, head.kept, client_fields, own, length, b"\r\n\r\n"))
 
 
 def sign(signing: Signing, head: RequestHead, composed: bytes, at: int) -> bytes:
-    """The composed head, signed at that time (unix seconds). Only what the origin can see is signed."""
+    """Return the composed head, signed at that time (unix seconds). Only what the origin can see is signed."""
     target = composed.split(b" ", 2)[1]
     value = signatures.sign(
         signing.keys(at), at=at, method=head.method, domain=head.fields.host.encode(), target=target
@@ -101,5 +106,5 @@ def chunked_fields(facts: FieldFacts) -> bytes:
 
 
 def _customer_host(facts: FieldFacts) -> bytes:
-    """As the client asked for it, in canonical form: origins compare names byte by byte."""
+    """Return the host as the client asked for it, in canonical form: origins compare names byte by byte."""
     return facts.host.encode() if facts.host_port is None else b"%b:%d" % (facts.host.encode(), facts.host_port)

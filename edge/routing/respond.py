@@ -38,7 +38,7 @@ _REDIRECT_LIFETIME: Final = b"\r\nCache-Control: max-age=300"
 
 @dataclass(slots=True)
 class Forward:
-    """Never changed; a slotted class for the same reason as `RequestHead`."""
+    """A request to forward. Never changed; a slotted class for the same reason as `RequestHead`."""
 
     head: Final[RequestHead]
     route: Final[Route]
@@ -47,14 +47,14 @@ class Forward:
 
 
 class Reply(NamedTuple):
-    """`fields` is a block of fields without Date, Content-Length and Connection."""
+    """A small response of the edge's own. `fields` is a block of fields without Date, Content-Length and Connection."""
 
     status: int
     fields: bytes
     body: bytes = b""
 
     def render(self, date_field: bytes, *, close: bool, head_only: bool) -> bytes:
-        """The whole response."""
+        """Return the whole response."""
         return b"HTTP/1.1 %d %b%b%b\r\nContent-Length: %d%b\r\n\r\n%b" % (
             self.status,
             status_phrase(self.status).encode(),
@@ -71,7 +71,7 @@ Outcome: TypeAlias = Forward | Reply | ErrorResponse
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What must be looked up for a decision."""
+    """The look-ups that a decision may need."""
 
     find_route: Callable[[str], Route | None]
     is_awaiting_certificate: Callable[[str], bool]
@@ -91,7 +91,7 @@ class Listening:
 
 
 def respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Client, server_name: str) -> Outcome:
-    """`server_name` is the name that TLS was made for, "" without TLS."""
+    """Return what becomes of a request. `server_name` is the name that TLS was made for, "" without TLS."""
     try:
         return _respond(head, lookup, listening, client, server_name)
     except Rejected as error:
@@ -99,7 +99,10 @@ def respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cli
 
 
 def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Client, server_name: str) -> Outcome:
-    """Raises: `Rejected`."""
+    """Return what becomes of a request that is not refused.
+
+    Raises: `Rejected`.
+    """
     if head.target.startswith(WELL_KNOWN) and (body := _own_resource(head, lookup, listening)) is not None:
         return Reply(200, b"\r\nContent-Type: text/plain", body)
     route = lookup.find_route(head.fields.host)
@@ -137,7 +140,10 @@ def is_too_large(body: int, *limits: int | None) -> bool:
 
 
 def _decide(route: Route, head: RequestHead, lookup: Lookup, listening: Listening) -> bytes | Redirect:
-    """Raises: `Rejected`."""
+    """Return the target to ask the origin for, or a redirect.
+
+    Raises: `Rejected`.
+    """
     return decide(
         route,
         head,
@@ -149,7 +155,7 @@ def _decide(route: Route, head: RequestHead, lookup: Lookup, listening: Listenin
 
 
 def _own_resource(head: RequestHead, lookup: Lookup, listening: Listening) -> bytes | None:
-    """The body of a resource of our own: the API's probe, or a challenge that the edge answers."""
+    """Return the body of a resource of our own: the API's probe, or a challenge that the edge answers."""
     if is_challenge(head):
         return lookup.challenge_answer(head)
     if not listening.secure and head.target.startswith(PROBE_PREFIX):

@@ -17,6 +17,8 @@ _ORIGIN: Final = re.compile(rb"\r\norigin:[ \t]*([!-~]*)", re.IGNORECASE)  # RFC
 
 
 class RewrittenHead(NamedTuple):
+    """A response's head as the client gets it."""
+
     head: bytes  # to the empty line
     keep_alive: bool  # whether the client's connection can serve another request
     is_repeatable: bool  # the same for equal heads from the origin, equal methods and equal `keep_alive`
@@ -31,7 +33,10 @@ def rewrite(
     *,
     keep_alive: bool,
 ) -> RewrittenHead:
-    """`scheme` is how the client reached the domain; `keep_alive`: the client and this edge would go on."""
+    """Return the response's head as the client gets it.
+
+    `scheme` is how the client reached the domain; `keep_alive`: the client and this edge would go on.
+    """
     kept = response.kept
     is_dated = has_date(kept)
     if not is_dated:  # RFC 9110 §6.6.1: a recipient with a clock adds it

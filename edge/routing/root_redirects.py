@@ -49,11 +49,11 @@ def _relative(base: bytes, path: bytes) -> bytes:
     return name + b"/" if path == base else b"../" + name
 
 
-def tells_the_root(head: RequestHead, answer: ResponseHead) -> bool:
+def is_about_the_address(head: RequestHead, answer: ResponseHead) -> bool:
     """Return whether a redirect to the other form is about the address, and not the result of the request."""
-    return answer.status in _OF_THE_ADDRESS or can_be_asked_again(head)
+    return answer.status in _OF_THE_ADDRESS or can_be_repeated(head)
 
 
-def can_be_asked_again(head: RequestHead) -> bool:
+def can_be_repeated(head: RequestHead) -> bool:
     """Return whether the edge itself may ask for the other form: the client repeats anything else, where it may."""
     return head.method in (b"GET", b"HEAD") and not head.fields.body

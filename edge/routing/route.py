@@ -11,7 +11,10 @@ Product: TypeAlias = Literal["power", "secure"]
 
 
 class Origin(NamedTuple):
-    """The partner's server. Equal origins share their upstream connections, so it holds all that tells them apart."""
+    """The partner's server.
+
+    Equal origins share their upstream connections, so it holds all that tells them apart.
+    """
 
     scheme: Literal["http", "https"]
     host: str  # an A-label, or an IP literal without brackets
@@ -22,14 +25,14 @@ class Origin(NamedTuple):
 
     @property
     def authority(self) -> bytes:
-        """For the Host field: without the scheme's own port."""
+        """Return the value of the Host field: without the scheme's own port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         default = 443 if self.scheme == "https" else 80
         return (host if self.port == default else f"{host}:{self.port}").encode()
 
 
 class RedirectTo(NamedTuple):
-    """Where every visitor is sent on to instead."""
+    """The address that every visitor is sent on to instead."""
 
     host: str  # in canonical form
     authority: bytes  # with the scheme: https://www.example.com
@@ -44,12 +47,14 @@ class Signing(NamedTuple):
     previous_until: float = 0.0
 
     def keys(self, at: int) -> tuple[bytes, ...]:
+        """Return the keys that sign at that time (unix seconds), the newest first."""
         return (self.key, self.previous) if self.previous and at < self.previous_until else (self.key,)
 
 
 class LearntRoot:
-    """The application's root as its origin answers it, where that is not `Route.base_path` as written: with a last
-    slash added, or the last slash removed.
+    """The application's root as its origin answers it, where that is not `Route.base_path` as written.
+
+    Then the last slash is added, or removed.
 
     Part of a route and forgotten with it. Mutable state: `path`, which exchanges set (`edge.routing.root_redirects`).
     """

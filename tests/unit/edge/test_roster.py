@@ -86,7 +86,7 @@ def test_hung_worker_s_gate_is_adopted_before_it_is_killed() -> None:
 
 def test_nobody_is_judged_by_the_time_the_supervisor_itself_stood_still() -> None:
     roster = serving(2)
-    roster.overslept(60)
+    roster.supervisor_stalled(60)
     assert roster.plan(60) == []
 
 
