@@ -71,6 +71,7 @@ EVENT_TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "domain.added": "Domain added",
         "domain.flow.completed": "Connect flow completed",
+        "domain.flow.undone": "Connect flow undone",
         "domain.power": "Power status",
         "domain.propagation.timeout": "DNS change not seen in time",
         "domain.record_missing": "Records missing",

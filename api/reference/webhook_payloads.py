@@ -29,10 +29,10 @@ class RecordEvent(AnswerModel):
 
 
 class FlowEvent(AnswerModel):
-    """Of a flow: the person's part is done, its records are live, or they were not within 72 hours."""
+    """Of a flow: the person's part is done, its records are live, they were not within 72 hours, or are taken back."""
 
     id: str
-    type: Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout"]
+    type: Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout", "domain.flow.undone"]
     user_id: str | None
     job_id: str
     domain: str

@@ -3,6 +3,7 @@
 domain.flow.completed       what the person had to do is done
 domain.added                the records are live, and what they enrol is enrolled
 domain.propagation.timeout  the records were not live in time
+domain.flow.undone          what was written is taken back
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from common.db.events import NewEvent
 from common.db.pool import Connection
 from common.flow_states import State
 
-FlowEvent = Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout"]
+FlowEvent = Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout", "domain.flow.undone"]
 _AUTOMATIC = ("domain_connect", "provider_api", "dynamic_update")
 
 

@@ -16,7 +16,7 @@ from common.connect import flow_events
 from common.connect.plan import JournalEntry, Values, settle_journal, settle_undo
 from common.connect.root import accept_fewer_addresses
 from common.connect.ways.problems import WayFailed
-from common.db import connect_flows, monitored_domains
+from common.db import connect_flows, monitored_domains, orders
 from common.db.connect_flows import Changes, Flow
 from common.db.monitored_domains import MonitoredKey
 from common.db.pool import Connection, Database
@@ -78,8 +78,11 @@ class Settlement:
             changes |= {"due_at": moment}
         async with self.database.transaction() as connection:
             if is_done and is_undo:
+                await _look_at_names(connection, flow)
                 await _end_monitoring(connection, flow)
             settled = await connect_flows.settle(connection, flow, **changes)
+            if settled.state is State.UNDONE:
+                await flow_events.record(connection, settled, "domain.flow.undone")
             if settled.state is State.PROPAGATING:
                 settled = await flow_events.complete(connection, settled, self.clock.now())
             await connect_flows.wake(connection)
@@ -92,6 +95,12 @@ def _concerned(flow: Flow, journal: tuple[JournalEntry, ...]) -> list[JournalEnt
         return list(journal)
     writing = {entry.change.key for entry in map(JournalEntry.from_json, flow.journal) if entry.status == "writing"}
     return [entry for entry in journal if entry.change.key in writing]
+
+
+async def _look_at_names(connection: Connection, flow: Flow) -> None:
+    """Have a monitor look at once where the names of an undone flow lead now: they are active no longer."""
+    for name in sorted({each["name"] for each in flow.enrolments if each["product"] in ("power", "secure")}):
+        await orders.request_recheck(connection, name, flow.application_id)
 
 
 async def _end_monitoring(connection: Connection, flow: Flow) -> None:

@@ -32,6 +32,7 @@ EventType: TypeAlias = Literal[
     "domain.added",
     "domain.propagation.timeout",
     "domain.flow.completed",
+    "domain.flow.undone",
     "webhook.test",
 ]
 TEST: EventType = "webhook.test"

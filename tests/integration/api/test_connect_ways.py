@@ -97,6 +97,13 @@ async def test_a_plan_is_written_by_rfc_2136_enrolled_and_taken_back(world: Worl
     assert undone.body["state"] == "undone", undone.body
     assert await world.values(SHOP, "CNAME") == []
     assert await world.values(SHOP, "A") == ["192.0.2.1"]
+    told = [each for each in await world.events() if each["type"] == "domain.flow.undone"]
+    assert [(each["domain"], each["subdomain"], each["job_id"]) for each in told] == [
+        (APEX, "shop", finished["job_id"])
+    ]
+    async with world.service.database.connection() as connection:
+        asked = await connection.fetchval("select recheck_requested_at from orders where domain = $1", SHOP)
+    assert asked is not None, "a monitor looks at once whether the domain still leads here"
 
 
 async def test_no_step_waits_for_the_monitors_next_poll(dsn: str, tmp_path: Path, probe_port: int, knot: Knot) -> None:
@@ -200,7 +207,7 @@ async def test_a_write_whose_process_died_is_settled_by_what_is_in_the_zone(
     assert (await flow.act("undo", credentials=world.key)).body["state"] == "undone"
     assert (await world.values(SHOP, "A"), await world.values(SHOP, "CNAME")) == (["192.0.2.1"], [])
     kinds = [each["type"] for each in await world.events()]
-    assert sorted(kinds) == ["domain.added", "domain.flow.completed"], "each once"
+    assert sorted(kinds) == ["domain.added", "domain.flow.completed", "domain.flow.undone"], "each once"
 
 
 async def test_a_change_that_a_provider_makes_late_is_taken_back_with_the_rest(world: World, knot: Knot) -> None:

@@ -243,7 +243,7 @@ def test_reset_frees_what_a_stream_held() -> None:
 
 def test_every_budget_is_named_once() -> None:
     assert len(set(budgets.NAMES)) == len(budgets.NAMES)
-    assert set(budgets.__doc__.split()) >= set(budgets.NAMES)  # type: ignore[union-attr]
+    assert set(budgets.__doc__.split()) >= set(budgets.NAMES)
 
 
 def test_decoded_heads_of_repeated_fields_are_bounded() -> None:
