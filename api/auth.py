@@ -94,7 +94,7 @@ class Access:
     `domain`, the only one that it is for; `configuration_id`, the registered configuration of its flows; `share_id`,
     the sharing link that it was made by, whose flows alone it opens. `user_id`: the partner's customer that it was
     given to. `by_current_secret`: false for one that the previous client secret signed; `secret_generation`: the number
-    of the one that signed it, None for an API key."""
+    of the one that signed it, None for an API key, whose id is `by_key`."""
 
     application: Application
     scope: str | None = None
@@ -104,6 +104,7 @@ class Access:
     configuration_id: str | None = None
     share_id: str | None = None
     secret_generation: int | None = None
+    by_key: str | None = None
 
     @property
     def bounds(self) -> tuple[str | None, ...]:
@@ -203,7 +204,7 @@ class Authenticator:
         if application is None:
             raise Refused(NOT_FOUND, hint="there is no such application, or it is another organisation's")
         rights.require(permission, application.organisation_id)
-        return Access(application)
+        return Access(application, by_key=rights.by_key)
 
     async def identify(self, application_id: str, secret: str) -> Application:
         """The application whose client secret this is: the current one or, in a rotation, the previous.

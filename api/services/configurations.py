@@ -12,6 +12,7 @@ from api.auth import Access
 from api.errors import FORBIDDEN, NOT_FOUND, Refused, invalid_parameter
 from api.schemas import connect
 from api.schemas.connect import ConfigurationBody
+from api.services.credentials import refuse_ended_key
 from common.connect.configuration import InvalidConfiguration, parse_configuration
 from common.db import connect_configurations
 from common.db.applications import Application
@@ -33,12 +34,14 @@ class ConfigurationService:
         stored = _read(body.config)
         try:
             async with self.database.transaction() as connection:
+                await refuse_ended_key(connection, access.by_key)
                 registered = await connect_configurations.register(
                     connection,
                     access.application.id,
                     stored,
                     secret_generation=access.secret_generation,
                     lifetime_days=body.expires_in_days,
+                    by_key=access.by_key,
                 )
         except TooManyConfigurations as error:
             hint = f"the application has {MOST} configurations: delete some, or register them with expiresInDays"

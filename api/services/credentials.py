@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from api.errors import FORBIDDEN, Refused
 from common.accounts import Permission, hash_token, link_of, mint_key, mint_random_token
 from common.db import audit, passkeys, sessions, user_keys, users
 from common.db.passkeys import StoredKey
@@ -39,6 +40,13 @@ async def mint_link(connection: Connection, base_url: str, user: User, *, by_key
     token = mint_random_token()
     await sessions.create_link(connection, hash_token(token), user.id, sessions.LINK_LIFETIME, by_key=by_key)
     return link_of(base_url, token)
+
+
+async def refuse_ended_key(connection: Connection, by_key: str | None) -> None:
+    """Keep the API key that something is made with from being revoked until the transaction ends. Raises: `Refused`
+    where it has ended."""
+    if by_key is not None and await user_keys.hold(connection, by_key) is None:
+        raise Refused(FORBIDDEN, code="key_unknown", hint="the API key ended meanwhile")
 
 
 async def start_session(

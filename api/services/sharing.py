@@ -12,6 +12,7 @@ from api.auth import Access
 from api.errors import FLOW_STATE, NOT_FOUND, Refused, invalid_parameter
 from api.schemas import connect
 from api.schemas.connect import ShareBody
+from api.services.credentials import refuse_ended_key
 from api.services.placeholder_values import placeholder_values_of
 from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
 from common.connect.resolution import choose_domain, resolve, resolve_without_domain
@@ -52,7 +53,7 @@ class SharingService:
             user_id=configuration.user_id,
             job_id=connect_flows.new_job_id(),
             days=body.expires_in_days,
-            provenance=Provenance(vouched=True, secret_generation=access.secret_generation),
+            provenance=Provenance(vouched=True, secret_generation=access.secret_generation, by_key=access.by_key),
         )
 
     async def share_flow(self, flow: Flow, days: int | None) -> dict[str, Any]:
@@ -116,6 +117,7 @@ class SharingService:
         provenance: Provenance,
     ) -> dict[str, Any]:
         async with self.database.transaction() as connection:
+            await refuse_ended_key(connection, provenance.by_key)
             share_id = await shares.share_records(
                 connection,
                 application_id=application_id,

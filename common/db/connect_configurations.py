@@ -55,17 +55,23 @@ async def register(
     *,
     secret_generation: int | None,
     lifetime_days: int | None,
+    by_key: str | None = None,
 ) -> RegisteredConfiguration:
     """Return the row of this configuration, a new one if there is none; it ends as this registration has it.
+
+    `by_key`: the API key that registers it. The revocation of a key ends it where that key registered it last, and
+    no token or user ever did without a key.
 
     Raises: `TooManyConfigurations`.
     """
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, separators=(",", ":")).encode()).digest()
     await _refuse_beyond_bound(connection, application_id, digest)
     row = await connection.fetchrow(
-        "insert into connect_configurations (id, application_id, digest, config, secret_generation, expires_at)"
-        " values ($1, $2, $3, $4, $5, now() + make_interval(days => $6)) on conflict (application_id, digest)"
-        " do update set expires_at = excluded.expires_at, secret_generation = case"
+        "insert into connect_configurations (id, application_id, digest, config, secret_generation, by_key, expires_at)"
+        " values ($1, $2, $3, $4, $5, $6, now() + make_interval(days => $7)) on conflict (application_id, digest)"
+        " do update set expires_at = excluded.expires_at,"
+        " by_key = case when connect_configurations.by_key is not null then excluded.by_key end,"
+        " secret_generation = case"
         "  when connect_configurations.secret_generation is null or excluded.secret_generation is null then null"
         "  else greatest(connect_configurations.secret_generation, excluded.secret_generation) end"
         f" returning {_COLUMNS}, xmax = 0 as is_new",
@@ -74,6 +80,7 @@ async def register(
         digest,
         dict(config),
         secret_generation,
+        by_key,
         lifetime_days,
     )
     assert row is not None, "an upsert returns its row"

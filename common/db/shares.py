@@ -6,7 +6,8 @@ only key to it: it must stay unguessable, and only its application sees it in a 
 Rules
     a link that a link's flow made (`parent_id`) ends with that one at the latest, and is revoked with it
     a revoked link ends the flows that were opened by it (`common.db.connect_flows`)
-    a link that a token made ends with the client secret that signed the token (``secret_generation``)
+    a link that a token made ends with the client secret that signed the token (``secret_generation``), one that an API
+        key made when that key is revoked (``by_key``)
     `vouched`: its configuration was given with full rights, or registered; else a browser gave it
 """
 
@@ -39,12 +40,13 @@ class ParentEnded(FrontageError):
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """What a link was made from, and what ends it beside its own time. `parent_id`: the link that its flow was opened
-    by; `configuration_id`: the registered configuration that it holds."""
+    by; `configuration_id`: the registered configuration that it holds; `by_key`: the API key that it was made with."""
 
     vouched: bool = False
     parent_id: str | None = None
     configuration_id: str | None = None
     secret_generation: int | None = None
+    by_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,8 @@ async def share_records(
     share_id = secrets.token_urlsafe(_ID_BYTES)
     await connection.execute(
         "insert into shares (id, application_id, domain, subdomain, records, config, job_id, user_id, vouched,"
-        " parent_id, configuration_id, secret_generation, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,"
-        " $11, $12, least(now() + make_interval(days => $13), $14))",
+        " parent_id, configuration_id, secret_generation, by_key, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8,"
+        " $9, $10, $11, $12, $13, least(now() + make_interval(days => $14), $15))",
         share_id,
         application_id,
         domain,
@@ -102,6 +104,7 @@ async def share_records(
         provenance.parent_id,
         provenance.configuration_id,
         provenance.secret_generation,
+        provenance.by_key,
         lifetime_days,
         latest,
     )

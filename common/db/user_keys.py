@@ -5,7 +5,8 @@ Rules
     a key belongs to one user and goes with it; a user has at most `MOST_OF_USER`
     every key expires, after at most `LONGEST_DAYS`, and is listed for another `SHOWN_DAYS`
     what a key opens is decided by its user's memberships at the time of the request: none is copied here
-    with a key end the links that were made with it, and the sessions that those opened (`common.db.sessions`)
+    with a key end the links that were made with it, and the sessions that those opened (`common.db.sessions`); when it
+        is revoked, its sharing links and registered configurations too
 
 Functions that write need a transaction; the caller opens it.
 """
@@ -19,6 +20,7 @@ from datetime import datetime
 from asyncpg import Record
 
 from common.accounts import Permission
+from common.db import key_products
 from common.db.session import Connection
 from common.db.users import User
 
@@ -121,10 +123,13 @@ async def list_keys(connection: Connection, user_id: str) -> list[UserKey]:
 
 
 async def revoke(connection: Connection, user: User, key_id: str) -> str | None:
-    """The name that it had; None when the user has no such key."""
+    """Revoke the key, with what it made (`common.db.key_products`). Returns the name that it had; None when the user
+    has no such key."""
     name: str | None = await connection.fetchval(
         "delete from user_keys where user_id = $1 and id = $2 returning name", user.id, key_id
     )
+    if name is not None:
+        await key_products.end_of_key(connection, key_id)
     return name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ from common.accounts import Permission
 from common.db import application_removal, policies, user_keys, users
 from common.db.applications import MOST_OF_ORGANISATION, get_application
 from tests.integration.api.conftest import Service
-from tests.integration.api.people import key_of, organisation, person
+from tests.integration.api.partner import Partner
+from tests.integration.api.people import Person, key_of, organisation, person
 from tests.waiting import until
 
 SHOP = "shop.customer.test"
@@ -100,6 +102,33 @@ async def test_a_key_ends_with_its_time_its_user_and_its_revocation(service: Ser
     async with service.database.transaction() as connection:
         await users.delete_user(connection, bob.user)
     assert (await bob.call("GET", "/account")).status == 401
+
+
+async def test_a_revoked_key_ends_the_links_and_configurations_that_it_made(service: Service) -> None:
+    partner = await service.partner()
+    acme = await organisation(service, "Acme", partner)
+    ada = await person(service, "ada@acme.example", acme, "owner", application=partner)
+    old, new = [await key_of(service, ada.user, Permission.OWN, application=partner) for _ in range(2)]
+
+    def body(host: str) -> dict[str, Any]:
+        record = {"type": "CNAME", "host": host, "value": "{CNAME_TARGET}", "ttl": 300}
+        return {"json": {"config": {"dnsRecords": {"domain": [record], "subDomain": [record]}}}}
+
+    async def register(by: Person | Partner, host: str) -> str:
+        return str((await by.call("POST", "/connect/configurations", **body(host))).body["id"])
+
+    made, renewed, shared = [await register(old, each) for each in ("made", "renewed", "shared")]
+    assert (await register(new, "renewed"), await register(partner, "shared")) == (renewed, shared)
+    links = [(await each.call("POST", "/sharing/connect", **body("link"))).body["id"] for each in (old, new)]
+    async with service.database.transaction() as connection:
+        flow = await connection.fetchval("select count(*) from shares where by_key = $1", old.key_id)
+    assert flow == 1
+    assert (await ada.call("DELETE", f"/account/keys/{old.key_id}")).status == 200
+    listed = (await partner.call("GET", "/connect/configurations")).body["configurations"]
+    assert {each["id"] for each in listed} == {renewed, shared}
+    assert (await partner.call("GET", f"/connect/configurations/{made}")).status == 404
+    left = (await partner.call("GET", "/sharing/connect")).body["links"]
+    assert [each["id"] for each in left] == links[1:]
 
 
 async def test_a_role_that_changes_counts_at_once(service: Service) -> None:
