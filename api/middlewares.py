@@ -11,12 +11,12 @@ import math
 import secrets
 from collections.abc import Collection, Mapping
 from random import Random
-from typing import Any
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
 from api.admission import FULL_QUEUE_SECONDS, Admission, TooManyWaiting
+from api.answers.messages import problem_of
 from api.auth import KEY_HOLDER, Authenticator, TokenFault, has_key
 from api.client_address import client_address
 from api.counters import Counters
@@ -37,7 +37,7 @@ from api.errors import (
 from api.rate_limits import RateLimits
 from api.reference.operations import BY_ROUTE, Operation
 from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, HAS_FAILED, RATE_LIMIT, REQUEST_ID, TENANT
-from api.schemas import answers
+from api.responses import respond
 from common.actors import Actor, acting
 from common.clock import Clock
 from common.db.outages import level_of
@@ -170,9 +170,7 @@ def _spread_seconds(earliest_seconds: float, random: Random) -> int:
 
 
 def _render(request: web.Request, error: Refused) -> web.Response:
-    content: dict[str, Any] = {"message": error.refusal.message, "request_id": request[REQUEST_ID], **error.details}
-    content |= {name: text for name, text in (("code", error.code), ("hint", error.hint)) if text}
-    response = answers.respond(content, error.refusal.status)
+    response = respond(problem_of(error, request[REQUEST_ID]), error.refusal.status)
     if error.refusal.status == UNAUTHORIZED.status:
         challenge = "" if error.code in (None, TokenFault.MISSING) else ', error="invalid_token"'
         response.headers["WWW-Authenticate"] = f'Bearer realm="Frontage"{challenge}'  # RFC 6750 §3

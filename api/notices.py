@@ -79,9 +79,7 @@ def describe_unreached(unreached: UnreachedOrigin) -> str:
     return f"{unreached.edge.label} {_CONNECTING[unreached.fault]}"
 
 
-def combined(notices: Iterable[Notice]) -> dict[str, str]:
-    """`code` and `hint` as they stand beside the message; nothing where there is no notice."""
+def combined(notices: Iterable[Notice]) -> Notice | None:
+    """Return the notice that stands beside a message: the first one's code and all hints; None where there is none."""
     noted = list(notices)
-    if not noted:
-        return {}
-    return {"code": noted[0].code, "hint": " ".join(notice.hint for notice in noted)}
+    return Notice(noted[0].code, " ".join(notice.hint for notice in noted)) if noted else None

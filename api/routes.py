@@ -58,7 +58,7 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
         *_webhook_routes(WebhookHandlers(services.webhooks)),
         *_connect_routes(
             ConnectHandlers(services.connect, services.flow_watch),
-            SharingHandlers(services.sharing, services.connect),
+            SharingHandlers(services.sharing, services.connect, services.sharing.settings.base_url),
             ConfigurationHandlers(services.configurations),
         ),
         ("GET", "/connect/return/{id}", ConnectReturnHandler(services.connect).get),

@@ -21,7 +21,7 @@ from aiohttp import web
 from api.client_address import is_trusted, limited_by
 from api.draining import DRAINING
 from api.open_connections import OpenConnections
-from api.schemas import answers
+from api.responses import respond
 from common.listen_errors import cannot_listen
 from common.logs import get_logger
 from common.settings import HostPort, Networks
@@ -122,7 +122,7 @@ class _Connection(web.RequestHandler):
             _log.info("request could not be read", status=status, error=type(exc).__name__)
         if request.writer.output_size > 0:
             raise ConnectionError("part of an answer was sent already")
-        response = answers.respond({"message": HTTPStatus(status).phrase, "request_id": secrets.token_hex(8)}, status)
+        response = respond({"message": HTTPStatus(status).phrase, "request_id": secrets.token_hex(8)}, status)
         response.headers["Server"] = SOFTWARE
         response.force_close()
         return response

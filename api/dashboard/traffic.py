@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from markupsafe import Markup
 
+from api.answers.traffic import TrafficFigures, figures
 from api.dashboard import charts
 from api.dashboard.charts import Bar, Slot
 from api.dashboard.words import milliseconds
-from api.schemas.traffic import DEFAULT_PERIOD, PERIODS, Period, figures
+from api.schemas.traffic import DEFAULT_PERIOD, PERIODS, Period
 from common.db import traffic
 from common.db.session import Connection
 from common.db.traffic import Point
@@ -25,7 +25,7 @@ _SLOTS = {"day": timedelta(minutes=15), "month": timedelta(hours=8)}
 class Shown:
     period: Period
     words: str
-    figures: dict[str, Any]
+    figures: TrafficFigures
     over_time: Markup
     latency_over_time: Markup
     latency: Markup

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.answers import organisations as answers
 from api.auth import KEY_HOLDER
 from api.errors import NO_SUCH_KEY, Refused
-from api.schemas import answers
-from api.schemas import organisations as schemas
+from api.responses import respond, respond_message
 from api.services import credentials
 from common.applications import is_id
 from common.clock import Clock
@@ -24,12 +24,13 @@ class AccountHandlers:
         self._clock = clock
 
     async def get(self, request: web.Request) -> web.Response:
-        return answers.respond(schemas.account(request[KEY_HOLDER], self._clock.now()))
+        holder = request[KEY_HOLDER]
+        return respond(answers.account(holder.user, holder.rights.memberships, holder.key, self._clock.now()))
 
     async def list_keys(self, request: web.Request) -> web.Response:
         async with self._database.connection() as connection:
             found = await user_keys.list_keys(connection, request[KEY_HOLDER].user.id)
-        return answers.respond(schemas.keys(found, self._clock.now()))
+        return respond(answers.keys(found, self._clock.now()))
 
     async def delete_key(self, request: web.Request) -> web.Response:
         """Any key of the user's may revoke any other, and itself."""
@@ -39,4 +40,4 @@ class AccountHandlers:
                 name = await credentials.revoke_key(connection, request[KEY_HOLDER].user, key_id)
         if name is None:
             raise Refused(NO_SUCH_KEY)
-        return answers.message(REVOKED)
+        return respond_message(REVOKED)

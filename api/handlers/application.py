@@ -5,15 +5,27 @@ Changes of secrets are PUTs: answers to POSTs can be kept for a repetition, and 
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
 
 from aiohttp import web
 
+from api.answers.application import (
+    ClientSecret,
+    ServiceAuthState,
+    SignatureState,
+    WebhookSecret,
+    application_answer,
+    listed_application,
+    service_auth_of,
+    signature_of,
+)
+from api.answers.lists import list_of
 from api.auth import rights_of
 from api.errors import FORBIDDEN, Refused, invalid_parameter
 from api.requests import ACCESS, application_of, read_body
-from api.schemas import answers, name_lists, queries
+from api.responses import respond, respond_message
 from api.schemas import application as schemas
+from api.schemas import name_lists, queries
 from api.services.applications import ApplicationService
 from api.services.removals import Removals
 from common.application_settings import LONGEST_NAME
@@ -36,24 +48,24 @@ class ApplicationHandlers:
     async def get(self, request: web.Request) -> web.Response:
         application, page = await self._service.read(application_of(request))
         left = await self._service.measure(application) if application.deleting_at is not None else None
-        return answers.respond(schemas.rendered(application, page, left))
+        return respond(application_answer(application, page, left))
 
     async def put(self, request: web.Request) -> web.Response:
         body = await read_body(request, schemas.ApplicationChange)
         await self._service.change(application_of(request), body)
-        return answers.message(CHANGED)
+        return respond_message(CHANGED)
 
     async def delete(self, request: web.Request) -> web.Response:
         application = application_of(request)
         body = await read_body(request, schemas.ApplicationRemoval)
         await self._service.begin_removal(application, body.name)
         self._removals.begin(application.id)
-        return answers.message(DELETING, 202)
+        return respond_message(DELETING, 202)
 
     async def put_operator(self, request: web.Request) -> web.Response:
         body = await read_body(request, schemas.OperatorChange)
         await self._service.change_by_operator(rights_of(request), application_of(request), body)
-        return answers.message(CHANGED)
+        return respond_message(CHANGED)
 
     async def list_all(self, request: web.Request) -> web.Response:
         query = name_lists.parse(request.query, fields=2)
@@ -63,42 +75,44 @@ class ApplicationHandlers:
         first, second = query.after or ("", "")
         found = await self._service.list_part(rights_of(request), text=text, after=(first, second), most=query.limit)
         keys = [(each.name, each.id) for each in found]
-        return answers.respond(name_lists.answer([schemas.listed(each) for each in found], keys, query))
+        return respond(list_of(list(map(listed_application, found)), name_lists.following(keys, query), query.limit))
 
     async def post(self, request: web.Request) -> web.Response:
         body = await read_body(request, schemas.ApplicationCreation)
-        return answers.respond(schemas.rendered(await self._service.create_from(rights_of(request), body), None), 201)
+        return respond(application_answer(await self._service.create_from(rights_of(request), body), None), 201)
 
     async def put_client_secret(self, request: web.Request) -> web.Response:
         application = _by_current_secret(request)
         body = await read_body(request, schemas.ClientSecretRotation)
         secret = await self._service.rotate_client_secret(application, keeps_links=body.keep_links)
-        return self._rotated({"clientSecret": secret})
+        answer: ClientSecret = {"message": ROTATED, "previousUntil": self._previous_until(), "clientSecret": secret}
+        return respond(answer)
 
     async def put_webhook_secret(self, request: web.Request) -> web.Response:
         application = _by_current_secret(request)
         await read_body(request, schemas.SecretRotation)
-        return self._rotated({"webhookSecret": await self._service.rotate_webhook_secret(application)})
+        secret = await self._service.rotate_webhook_secret(application)
+        answer: WebhookSecret = {"message": ROTATED, "previousUntil": self._previous_until(), "webhookSecret": secret}
+        return respond(answer)
 
     async def put_signature(self, request: web.Request) -> web.Response:
         application = _by_current_secret(request)
         body = await read_body(request, schemas.SignatureSwitch)
         key = await self._service.switch_signature(application, body.action)
         now, _ = await self._service.read(application)
-        state = "off" if now.signature_key is None else "on"
-        return answers.respond({"message": SWITCHED, "signature": state, "key": key})
+        answer: SignatureState = {"message": SWITCHED, "signature": signature_of(now), "key": key}
+        return respond(answer)
 
     async def put_service_auth(self, request: web.Request) -> web.Response:
         application = _by_current_secret(request)
         body = await read_body(request, schemas.ServiceAuthSwitch)
         value = await self._service.switch_service_auth(application, body)
         now, _ = await self._service.read(application)
-        state = schemas.service_auth_state(now)
-        return answers.respond({"message": SWITCHED, "serviceAuth": state, "value": value})
+        answer: ServiceAuthState = {"message": SWITCHED, "serviceAuth": service_auth_of(now), "value": value}
+        return respond(answer)
 
-    def _rotated(self, secret: dict[str, Any]) -> web.Response:
-        until = self._clock.now() + PREVIOUS_SECRET_LIFETIME
-        return answers.respond({"message": ROTATED, "previousUntil": until} | secret)
+    def _previous_until(self) -> datetime:
+        return self._clock.now() + PREVIOUS_SECRET_LIFETIME
 
 
 def _by_current_secret(request: web.Request) -> Application:

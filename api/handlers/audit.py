@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.answers.audit import audit_page
 from api.requests import application_of
-from api.schemas import answers
-from api.schemas.audit import audit_page, parse_audit_query
+from api.responses import respond
+from api.schemas.audit import parse_audit_query
 from common.db.audit import list_entries
 from common.db.pool import Database
 from common.db.request_effects import find_effects
@@ -28,4 +29,4 @@ class AuditHandler:
                 request_id=query.request_id,
             )
             effects = await find_effects(connection, query.request_id, found) if query.request_id else []
-        return answers.respond(audit_page(found, effects, query))
+        return respond(audit_page(found, effects, query.limit))

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
+from api.answers import sharing as answers
+from api.answers.connect import flow_answer
 from api.errors import FLOW_NOT_FOUND, Refused, invalid_parameter
 from api.handlers.event_stream import stream_flow
 from api.requests import ACCESS, application_of, read_body, refuse_other_domain
-from api.schemas import answers, connect
+from api.responses import respond, respond_message
 from api.schemas.connect import (
     ApplyBody,
     ConfigurationBody,
@@ -21,7 +23,7 @@ from api.schemas.connect import (
     UndoBody,
 )
 from api.services.configurations import ConfigurationService
-from api.services.connect import ConnectService
+from api.services.connect import ConnectService, ZoneChanged
 from api.services.flow_watch import FlowWatch
 from api.services.sharing import SharingService
 from common.db.connect_flows import Flow
@@ -42,7 +44,7 @@ class ConnectHandlers:
 
     async def get(self, request: web.Request) -> web.Response:
         flow = await self._find(request)
-        return answers.respond(connect.flow(flow, await self._service.certificates(flow)))
+        return respond(flow_answer(flow, await self._service.certificates(flow)))
 
     async def get_events(self, request: web.Request) -> web.StreamResponse:
         flow = await self._find(request)
@@ -59,7 +61,12 @@ class ConnectHandlers:
 
     async def apply(self, request: web.Request) -> web.Response:
         body = await read_body(request, ApplyBody)
-        return _answer(await self._service.apply(await self._find(request), body))
+        flow = await self._find(request)
+        try:
+            return _answer(await self._service.apply(flow, body))
+        except ZoneChanged as changed:
+            details = {"flow": flow_answer(changed.flow)}
+            raise Refused(changed.refusal, code=changed.code, hint=changed.hint, details=details) from changed
 
     async def check(self, request: web.Request) -> web.Response:
         await read_body(request, EmptyBody)
@@ -97,13 +104,15 @@ async def find_flow(service: ConnectService, request: web.Request) -> Flow:
 
 
 class SharingHandlers:
-    def __init__(self, sharing: SharingService, service: ConnectService) -> None:
+    def __init__(self, sharing: SharingService, service: ConnectService, base_url: str) -> None:
         self._sharing = sharing
         self._service = service
+        self._base_url = base_url
 
     async def post(self, request: web.Request) -> web.Response:
         body = await read_body(request, ShareBody)
-        return answers.respond(await self._sharing.share(request[ACCESS], body), 201)
+        share = await self._sharing.share(request[ACCESS], body)
+        return respond(answers.shared_link(share, self._base_url), 201)
 
     async def share_flow(self, request: web.Request) -> web.Response:
         body = await read_body(request, FlowShareBody)
@@ -112,16 +121,17 @@ class SharingHandlers:
         if request[ACCESS].scope is not None and days is not None and days > LIFETIME_DAYS:
             hint = f"a token with a scope makes links of at most {LIFETIME_DAYS} days"
             raise Refused(invalid_parameter("expiresInDays"), hint=hint)
-        return answers.respond(await self._sharing.share_flow(flow, days), 201)
+        share = await self._sharing.share_flow(flow, days)
+        return respond(answers.shared_link(share, self._base_url), 201)
 
     async def get(self, request: web.Request) -> web.Response:
         before, limit = _moment(request.query.get("before")), _limit(request.query.get("limit"))
         shares = await self._sharing.list_shares(application_of(request), before=before, limit=limit)
-        return answers.respond({"links": shares})
+        return respond(answers.shared_links(shares, self._base_url))
 
     async def delete(self, request: web.Request) -> web.Response:
         await self._sharing.revoke(application_of(request), request.match_info["id"])
-        return answers.message("Link revoked")
+        return respond_message("Link revoked")
 
 
 class ConfigurationHandlers:
@@ -130,24 +140,24 @@ class ConfigurationHandlers:
 
     async def post(self, request: web.Request) -> web.Response:
         body = await read_body(request, ConfigurationBody)
-        return answers.respond(await self._service.register(request[ACCESS], body), 201)
+        return respond(answers.configuration(await self._service.register(request[ACCESS], body)), 201)
 
     async def list_all(self, request: web.Request) -> web.Response:
         before, limit = _moment(request.query.get("before")), _limit(request.query.get("limit"))
         found = await self._service.list_registered(application_of(request), before=before, limit=limit)
-        return answers.respond({"configurations": found})
+        return respond(answers.configurations(found))
 
     async def get(self, request: web.Request) -> web.Response:
         found = await self._service.find(application_of(request), request.match_info["id"])
-        return answers.respond(connect.configuration(found))
+        return respond(answers.configuration(found))
 
     async def delete(self, request: web.Request) -> web.Response:
         await self._service.remove(application_of(request), request.match_info["id"])
-        return answers.message("Configuration removed")
+        return respond_message("Configuration removed")
 
 
 def _answer(flow: Flow, status: int = 200) -> web.Response:
-    return answers.respond(connect.flow(flow), status)
+    return respond(flow_answer(flow), status)
 
 
 def _moment(text: str | None) -> datetime | None:

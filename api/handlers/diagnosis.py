@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.answers.diagnosis import diagnosis_answer
 from api.requests import application_of
-from api.schemas import answers, queries
+from api.responses import respond
+from api.schemas import queries
 from api.services.diagnosis import DiagnosisService
-from api.services.diagnosis_answer import rendered
 from api.services.next_step import next_step
 from common.clock import Clock
 
@@ -21,4 +22,4 @@ class DiagnosisHandler:
         name = queries.parse_name(request.match_info["domain"])
         diagnosis = await self._service.diagnose(application_of(request), name)
         now = self._clock.now()
-        return answers.respond(rendered(diagnosis, next_step(diagnosis, now), now))
+        return respond(diagnosis_answer(diagnosis, next_step(diagnosis, now), now))

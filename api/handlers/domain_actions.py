@@ -6,7 +6,8 @@ from aiohttp import web
 
 from api.auth import rights_of
 from api.requests import application_of, read_body
-from api.schemas import answers, queries
+from api.responses import respond_message
+from api.schemas import queries
 from api.schemas.block import BlockBody
 from api.schemas.transfer import TransferBody
 from api.services.domain_actions import DomainActions
@@ -25,11 +26,11 @@ class DomainActionHandlers:
 
     async def renew(self, request: web.Request) -> web.Response:
         name = queries.parse_name(request.match_info["domain"])
-        return answers.message(RENEWING, 202, await self._service.renew(application_of(request), name))
+        return respond_message(RENEWING, 202, await self._service.renew(application_of(request), name))
 
     async def recheck(self, request: web.Request) -> web.Response:
         name = queries.parse_name(request.match_info["domain"])
-        return answers.message(CHECKING, 202, await self._service.recheck(application_of(request), name))
+        return respond_message(CHECKING, 202, await self._service.recheck(application_of(request), name))
 
     async def transfer(self, request: web.Request) -> web.Response:
         name = queries.parse_name(request.match_info["domain"])
@@ -38,20 +39,20 @@ class DomainActionHandlers:
         target = await self._service.transfer(
             application_of(request), name, body.to, body.application_url, to_any=is_operator
         )
-        return answers.message(TRANSFERRED, notices=await self._service.find_stray_dns(target, name))
+        return respond_message(TRANSFERRED, notices=await self._service.find_stray_dns(target, name))
 
     async def free(self, request: web.Request) -> web.Response:
         name = queries.parse_name(request.match_info["domain"])
         await self._service.free(rights_of(request), application_of(request), name)
-        return answers.message(FREED)
+        return respond_message(FREED)
 
     async def block(self, request: web.Request) -> web.Response:
         name = queries.parse_name(request.match_info["domain"])
         body = await read_body(request, BlockBody)
         await self._service.block(rights_of(request), application_of(request), name, body.reason, is_legal=body.legal)
-        return answers.message(BLOCKED)
+        return respond_message(BLOCKED)
 
     async def unblock(self, request: web.Request) -> web.Response:
         name = queries.parse_name(request.match_info["domain"])
         await self._service.unblock(rights_of(request), application_of(request), name)
-        return answers.message(UNBLOCKED)
+        return respond_message(UNBLOCKED)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.answers import domain_check as answers
 from api.errors import Refused, invalid_parameter
 from api.requests import application_of, read_body, refuse_other_domain
-from api.schemas.answers import respond
+from api.responses import respond
 from api.schemas.domain_check import DomainCheckBody, RecordCheckBody
-from api.services import domain_check_answers as answers
 from api.services.domain_check import DomainCheckService, refuse_tier
 from api.services.record_check import RecordCheckService
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 import orjson
 from aiohttp import web
 
-from api.schemas import connect
+from api.answers.connect import flow_answer
 from api.services.flow_watch import Watcher
 from common.db.connect_flows import Flow
 from common.flow_states import ENDED
@@ -52,4 +52,4 @@ async def _write(response: web.StreamResponse, data: bytes) -> None:
 
 
 def _event(flow: Flow) -> bytes:
-    return b"event: flow\nid: %d\ndata: %s\n\n" % (flow.version, orjson.dumps(connect.flow(flow)))
+    return b"event: flow\nid: %d\ndata: %s\n\n" % (flow.version, orjson.dumps(flow_answer(flow)))

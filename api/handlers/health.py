@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from api.notices import NO_EDGE, NO_MONITOR, combined
-from api.schemas import answers
+from api.answers.health import Health, readiness
+from api.notices import NO_EDGE, NO_MONITOR
+from api.responses import respond
 from common.db import edge_nodes, monitor_nodes
 from common.db.pool import Database
 from common.db.schema import find_newer_schema
@@ -16,7 +17,8 @@ class HealthHandlers:
         self._database = database
 
     async def healthz(self, _: web.Request) -> web.Response:
-        return answers.respond({"status": "ok"})
+        answer: Health = {"status": "ok"}
+        return respond(answer)
 
     async def readyz(self, _: web.Request) -> web.Response:
         """200 while requests can be answered. What keeps accepted work from visitors is named beside it: every API
@@ -29,5 +31,4 @@ class HealthHandlers:
         lacking = {} if is_issuing else {"no monitor issues certificates": NO_MONITOR}
         if not edges:
             lacking["no edge reports"] = NO_EDGE
-        status = "ready, but " + " and ".join(lacking) if lacking else "ready"
-        return answers.respond({"status": status, **combined(lacking.values())})
+        return respond(readiness(lacking))

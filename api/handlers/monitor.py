@@ -6,10 +6,11 @@ from typing import Any
 
 from aiohttp import web
 
+from api.answers import monitor as answers
 from api.errors import MISSING_DOMAINS, NOT_MONITORED_OR_FOREIGN, Refused
 from api.requests import LARGEST_BATCH_BYTES, application_of, read_body
-from api.schemas import answers, list_cursor, monitor_answers, monitor_queries, queries
-from api.schemas.evidence import last_check
+from api.responses import respond, respond_message, stream
+from api.schemas import list_cursor, monitor_queries, queries
 from api.schemas.monitor_bodies import (
     BatchBody,
     RecordsBody,
@@ -35,61 +36,61 @@ class MonitorHandlers:
 
     async def post(self, request: web.Request) -> web.Response:
         await self._service.watch(application_of(request), await read_body(request, WatchBody))
-        return answers.message(ADDED, 201)
+        return respond_message(ADDED, 201)
 
     async def put(self, request: web.Request) -> web.Response:
         await self._service.update(application_of(request), await read_body(request, UpdateBody))
-        return answers.message(UPDATED)
+        return respond_message(UPDATED)
 
     async def delete(self, request: web.Request) -> web.Response:
         await self._service.unwatch(application_of(request), await read_body(request, UnwatchBody))
-        return answers.message(DELETED)
+        return respond_message(DELETED)
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         if "domain" in request.query:
             found = await self._service.find(_key(request, queries.parse_text(request.query, "domain")))
-            return answers.respond(monitor_answers.monitored_domain(found))
+            return respond(answers.monitored_domain(found))
         query = monitor_queries.parse_monitor_query(request.query)
         rest: dict[str, Any]
-        show = monitor_answers.monitored_domain
+        show = answers.monitored_domain
         if isinstance(query, queries.PartQuery):
-            show = monitor_answers.monitored_domain_with_times
+            show = answers.monitored_domain_with_times
             page, following = await self._service.list_part(application_of(request), query)
             rest = {"page": 0, "next": list_cursor.to_text(following, query.sort)}
         else:
             page, rest = await self._service.list_page(application_of(request), query), {"page": query.offset}
-        return await answers.stream(request, "domains", map(show, page), rest | {"totalItems": len(page)})
+        return await stream(request, "domains", map(show, page), rest | {"totalItems": len(page)})
 
     async def get_one(self, request: web.Request) -> web.Response:
-        return answers.respond(monitor_answers.monitored_domain(await self._service.find(_key_of_path(request))))
+        return respond(answers.monitored_domain(await self._service.find(_key_of_path(request))))
 
     async def get_checks(self, request: web.Request) -> web.Response:
         key = _key_of_path(request)
-        return answers.respond(last_check(key, await self._service.find_last_check(key)))
+        return respond(answers.last_check(key, await self._service.find_last_check(key)))
 
     async def get_records(self, request: web.Request) -> web.Response:
         found = await self._service.find(_key_of_path(request))
-        return answers.respond(monitor_answers.dns_records(found.dns_records))
+        return respond(answers.dns_records(found.dns_records))
 
     async def post_records(self, request: web.Request) -> web.Response:
         key = _key_of_path(request)
         body = await read_body(request, RecordsBody, context=key.domain)
         await self._service.add_records(key, body)
-        return answers.message(RECORDS_UPDATED)
+        return respond_message(RECORDS_UPDATED)
 
     async def put_records(self, request: web.Request) -> web.Response:
         key = _key_of_path(request)
         body = await read_body(request, RecordsBody, context=key.domain)
         await self._service.replace_records(key, body)
-        return answers.message(RECORDS_UPDATED, 201)
+        return respond_message(RECORDS_UPDATED, 201)
 
     async def delete_records(self, request: web.Request) -> web.Response:
         body = await read_body(request, RemovedRecordsBody)
         await self._service.remove_records(_key_of_path(request), body)
-        return answers.message(RECORDS_DELETED)
+        return respond_message(RECORDS_DELETED)
 
     async def get_status(self, _: web.Request) -> web.Response:
-        return answers.respond(monitor_answers.service_status(await self._service.health()))
+        return respond(answers.service_status(await self._service.health()))
 
 
 class BatchHandlers:
@@ -105,7 +106,7 @@ class BatchHandlers:
     async def get_status(self, request: web.Request) -> web.Response:
         batch_id = request.match_info["request_id"]
         progress = await self._service.progress(application_of(request), batch_id)
-        return answers.respond(monitor_answers.batch_status(batch_id, progress))
+        return respond(answers.batch_status(batch_id, progress))
 
 
 async def _read_batch(request: web.Request) -> BatchBody:
@@ -113,7 +114,7 @@ async def _read_batch(request: web.Request) -> BatchBody:
 
 
 def _accepted(batch_id: str) -> web.Response:
-    return answers.respond({"request_id": batch_id, "status": "IN_PROGRESS"}, 201)
+    return respond(answers.submitted(batch_id), 201)
 
 
 def _key_of_path(request: web.Request) -> MonitoredKey:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.auth import rights_of
-from api.schemas import answers
+from api.responses import respond
 from api.services.installation import InstallationService
 from common.status_document import status_document
 
@@ -17,4 +17,4 @@ class OperationsHandler:
     async def get(self, request: web.Request) -> web.Response:
         rights_of(request).require_operator()
         found = await self._installation.read()
-        return answers.respond(status_document(found, self._installation.problems(found), found.notices))
+        return respond(status_document(found, self._installation.problems(found), found.notices))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.answers import organisations as answers
+from api.answers.lists import list_of
 from api.auth import rights_of
 from api.errors import NOT_A_MEMBER, Refused
 from api.requests import read_body
+from api.responses import respond, respond_message
 from api.rights import Rights
-from api.schemas import answers, name_lists
+from api.schemas import name_lists
 from api.schemas import organisations as schemas
 from api.services.organisations import OrganisationService
 from common.accounts import Permission, Role
@@ -27,40 +30,43 @@ class OrganisationHandlers:
     async def list_all(self, request: web.Request) -> web.Response:
         query, rights = name_lists.parse(request.query, fields=1), rights_of(request)
         found = await self._service.list_part(rights, after=(query.after or ("",))[0], most=query.limit)
-        items = [schemas.organisation(each, _role(rights, each)) for each in found]
-        return answers.respond(name_lists.answer(items, [(each.name,) for each in found], query))
+        items = [answers.organisation(each, _role(rights, each)) for each in found]
+        return respond(list_of(items, name_lists.following([(each.name,) for each in found], query), query.limit))
 
     async def post(self, request: web.Request) -> web.Response:
         body = await read_body(request, schemas.OrganisationCreation)
         made = await self._service.create(rights_of(request), body.name)
-        return answers.respond(schemas.organisation(made), 201)
+        return respond(answers.organisation(made), 201)
 
     async def get(self, request: web.Request) -> web.Response:
         found = await self._find(request)
-        return answers.respond(schemas.organisation(found, _role(rights_of(request), found)))
+        return respond(answers.organisation(found, _role(rights_of(request), found)))
 
     async def list_members(self, request: web.Request) -> web.Response:
         organisation, query = await self._find(request), name_lists.parse(request.query, fields=1)
         found = await self._service.list_members(organisation, after=(query.after or ("",))[0], most=query.limit)
-        items = [schemas.member(each) for each in found]
-        return answers.respond(name_lists.answer(items, [(each.user.email,) for each in found], query))
+        items = [answers.member(each) for each in found]
+        following = name_lists.following([(each.user.email,) for each in found], query)
+        return respond(list_of(items, following, query.limit))
 
     async def put_member(self, request: web.Request) -> web.Response:
         """A PUT, as its answer can have a link, which is kept for no repetition."""
         organisation = await self._find(request, Permission.OWN)
         body = await read_body(request, schemas.MemberChange)
         link = await self._service.put_member(rights_of(request), organisation, body.email, body.role)
-        return answers.respond({"message": CHANGED, "signInOnce": link})
+        answer: answers.MemberLink = {"message": CHANGED, "signInOnce": link}
+        return respond(answer)
 
     async def delete_member(self, request: web.Request) -> web.Response:
         organisation = await self._find(request)
         await self._service.remove_member(rights_of(request), organisation, _user_id(request))
-        return answers.message(REMOVED)
+        return respond_message(REMOVED)
 
     async def put_link(self, request: web.Request) -> web.Response:
         organisation = await self._find(request, Permission.OWN)
         _, link = await self._service.make_link(rights_of(request), organisation, _user_id(request))
-        return answers.respond({"message": LINKED, "signInOnce": link})
+        answer: answers.SignInLink = {"message": LINKED, "signInOnce": link}
+        return respond(answer)
 
     async def _find(self, request: web.Request, permission: Permission = Permission.VIEW) -> Organisation:
         return await self._service.find(rights_of(request), request.match_info["organisation"], permission)

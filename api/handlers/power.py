@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.answers.lists import page_of, part_of
+from api.answers.power import detailed_powered_domain, power_eligibility, powered_domain
 from api.requests import application_of, read_body
-from api.schemas import answers, list_cursor, queries
+from api.responses import respond, respond_message
+from api.schemas import list_cursor, queries
 from api.schemas.bodies import ProductBody
-from api.schemas.domain_details import details
-from api.schemas.power import PowerBody, PowerChange, powered_domain
+from api.schemas.power import PowerBody, PowerChange
 from api.services.power import PowerService
 from common.db.applications import Application
 
@@ -30,37 +32,27 @@ class PowerHandlers:
     async def post(self, request: web.Request) -> web.Response:
         body = await read_body(request, PowerBody)
         noted = await self._service.power(application_of(request), body)
-        return answers.message(POWERED, notices=noted)
+        return respond_message(POWERED, notices=noted)
 
     async def put(self, request: web.Request) -> web.Response:
         body = await read_body(request, PowerChange)
         noted = await self._service.update(application_of(request), body)
-        return answers.message(UPDATED, notices=noted)
+        return respond_message(UPDATED, notices=noted)
 
     async def delete(self, request: web.Request) -> web.Response:
         body = await read_body(request, ProductBody)
         noted = await self._service.remove(application_of(request), body.domain)
-        return answers.message(REMOVED, notices=noted)
+        return respond_message(REMOVED, notices=noted)
 
     async def _get_list(self, request: web.Request, application: Application) -> web.Response:
         query = queries.parse_list_query(request.query)
         if isinstance(query, queries.PartQuery):
             part = await self._service.list_part(application, query)
             following = list_cursor.to_text(part.next, query.sort)
-            items = [powered_domain(domain) | details(domain) for domain in part.items]
-            return answers.respond(answers.part(items, following, query))
+            return respond(part_of(list(map(detailed_powered_domain, part.items)), following, query))
         page = await self._service.list_page(application, query)
-        items = [powered_domain(domain) for domain in page.items]
-        return answers.respond(answers.envelope(page, items, query))
+        return respond(page_of(list(map(powered_domain, page.items)), page.total, query))
 
     async def _get_eligibility(self, request: web.Request, application: Application) -> web.Response:
         name = queries.parse_eligibility_query(request.query)
-        found = await self._service.check_eligibility(application, name)
-        shown = {
-            "eligible": found.is_eligible,
-            "powerStatus": found.status,
-            "cnameTarget": found.cname_target,
-            "applicationUrl": found.application_url,
-            "powerRootPathAccess": found.root_path_access,
-        }
-        return answers.respond(shown | answers.given(hint=found.hint))
+        return respond(power_eligibility(await self._service.check_eligibility(application, name)))

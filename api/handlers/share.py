@@ -6,11 +6,12 @@ import re
 
 from aiohttp import web
 
+from api.answers.sharing import share_content
 from api.auth import Authenticator
 from api.cross_origin import CONNECT_SCOPE
 from api.errors import NOT_FOUND, Refused
 from api.pages import share as page
-from api.schemas import answers
+from api.responses import respond
 from common.db.pool import Database
 from common.db.shares import Share, get_share
 
@@ -27,7 +28,7 @@ class ShareHandler:
         if _wants_json(request):
             if share is None:
                 raise Refused(NOT_FOUND, code="link_not_found", hint="the link is not whole, or has expired")
-            return _with_headers(answers.respond(_content(share) | {"token": await self._mint(share)}))
+            return _with_headers(respond(share_content(share, await self._mint(share))))
         if share is None:
             return _with_headers(_html(page.render_gone(), 404))
         return _with_headers(_html(page.render_share(share), 200))
@@ -49,19 +50,6 @@ class ShareHandler:
 def _wants_json(request: web.Request) -> bool:
     accept = request.headers.get("Accept", "").lower()
     return "application/json" in accept and "text/html" not in accept
-
-
-def _content(share: Share) -> dict[str, object]:
-    return {
-        "id": share.id,
-        "applicationId": share.application_id,
-        "domain": share.domain,
-        "subdomain": share.subdomain,
-        "dnsRecords": share.records,
-        "config": share.config,
-        "job_id": share.job_id,
-        "expires_at": share.expires_at,
-    }
 
 
 def _html(text: str, status: int) -> web.Response:

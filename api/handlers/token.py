@@ -5,11 +5,12 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.admission import FULL_QUEUE_SECONDS, Admission, TooManyWaiting
+from api.answers.token import Token
 from api.auth import Authenticator
 from api.errors import Refused, too_many_requests
 from api.rate_limits import RateLimits
 from api.requests import CLIENT_ADDRESS, RATE_LIMIT, read_body
-from api.schemas.answers import respond
+from api.responses import respond
 from api.schemas.token import TokenBody
 from common.applications import mint_api_token
 from common.clock import Clock
@@ -29,7 +30,8 @@ class TokenHandler:
         application = await self._identify(request, body)
         now = self._clock.now()
         token = mint_api_token(application.id, body.secret, now, lifetime=body.lifetime, claims=body.claims)
-        response = respond({"auth_token": token})
+        answer: Token = {"auth_token": token}
+        response = respond(answer)
         response.headers["Cache-Control"] = "no-store"  # RFC 6749 §5.1
         return response
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.answers.traffic import traffic as traffic_answer
 from api.requests import application_of
-from api.schemas import answers, queries
-from api.schemas.traffic import parse_period, rendered
+from api.responses import respond
+from api.schemas import queries
+from api.schemas.traffic import parse_period
 from common.db import traffic
 from common.db.pool import Database
 
@@ -24,4 +26,4 @@ class TrafficHandler:
             points = await traffic.list_points(
                 connection, application_of(request).id, name.text, period.minutes, period.length
             )
-        return answers.respond(rendered(name.text, period, points))
+        return respond(traffic_answer(name.text, period, points))

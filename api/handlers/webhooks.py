@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.answers import webhooks as answers
 from api.requests import application_of, read_body
-from api.schemas import answers
+from api.responses import respond, respond_message
 from api.schemas import webhooks as schemas
 from api.services.webhooks import MOST_REPLAYED, WebhookService
 
@@ -22,31 +23,33 @@ class WebhookHandlers:
     async def get_events(self, request: web.Request) -> web.Response:
         query = schemas.parse_events_query(request.query)
         found = await self._service.list_events(application_of(request), query)
-        return answers.respond(schemas.events_page(found, query))
+        return respond(answers.events_page(found, query.limit))
 
     async def get_deliveries(self, request: web.Request) -> web.Response:
         query = schemas.parse_deliveries_query(request.query)
         found = await self._service.list_deliveries(application_of(request), query)
-        return answers.respond(schemas.deliveries_page(found, query))
+        return respond(answers.deliveries_page(found, query.limit))
 
     async def replay(self, request: web.Request) -> web.Response:
         await self._service.replay(application_of(request), request.match_info["id"])
-        return answers.message(REPLAYED, 202)
+        return respond_message(REPLAYED, 202)
 
     async def replay_range(self, request: web.Request) -> web.Response:
         body = await read_body(request, schemas.ReplayBody)
         count = await self._service.replay_range(application_of(request), body)
-        return answers.respond({"message": REPLAYING, "replayed": count, "more": count == MOST_REPLAYED}, 202)
+        answer: answers.Replay = {"message": REPLAYING, "replayed": count, "more": count == MOST_REPLAYED}
+        return respond(answer, 202)
 
     async def test(self, request: web.Request) -> web.Response:
         event_id = await self._service.send_test(application_of(request))
-        return answers.respond({"message": TESTED, "id": event_id}, 202)
+        answer: answers.TestEvent = {"message": TESTED, "id": event_id}
+        return respond(answer, 202)
 
     async def get_endpoint(self, request: web.Request) -> web.Response:
         application = application_of(request)
         state = await self._service.get_endpoint(application)
-        return answers.respond(schemas.endpoint(application.webhook_url, state))
+        return respond(answers.endpoint(application.webhook_url, state))
 
     async def enable(self, request: web.Request) -> web.Response:
         await self._service.enable(application_of(request))
-        return answers.message(ENABLED)
+        return respond_message(ENABLED)

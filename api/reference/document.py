@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from pydantic import BaseModel, TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
-from pydantic_core.core_schema import WithDefaultSchema
+from pydantic import TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
 
-from api.reference.answers import Problem
+from api.answers.messages import Problem
+from api.reference.json_schema import AnswerSchema
 from api.reference.operations import OPERATIONS, QUERIES, WEBHOOKS, Operation
 from common.version import VERSION
 
@@ -83,15 +83,6 @@ def build(base_url: str) -> dict[str, Any]:
     }
 
 
-class _JsonSchema(GenerateJsonSchema):
-    """Without defaults of null, which only say that a field may be left out: generators of typed clients take a field
-    with a default for one that is always there."""
-
-    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        found = super().default_schema(schema)
-        return {name: value for name, value in found.items() if name != "default" or value is not None}
-
-
 class _Schemas:
     """`found` grows with each model that is referred to."""
 
@@ -99,9 +90,9 @@ class _Schemas:
         self.found: dict[str, Any] = {}
 
     def of(self, kind: Any, mode: JsonSchemaMode) -> dict[str, Any]:
-        schema = TypeAdapter(kind).json_schema(ref_template=_REFS, mode=mode, schema_generator=_JsonSchema)
+        schema = TypeAdapter(kind).json_schema(ref_template=_REFS, mode=mode, schema_generator=AnswerSchema)
         self.found |= schema.pop("$defs", {})
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if isinstance(kind, type):
             self.found[kind.__name__] = schema
             return {"$ref": _REFS.format(model=kind.__name__)}
         return schema
@@ -195,7 +186,7 @@ def _query_parameters(operation: Operation) -> Sequence[dict[str, Any]]:
     ]
 
 
-def _webhook(model: type[BaseModel], schemas: _Schemas) -> dict[str, Any]:
+def _webhook(model: type, schemas: _Schemas) -> dict[str, Any]:
     content = {"application/json": {"schema": schemas.of(model, "serialization")}}
     words = "Any 2xx within 15 seconds takes the delivery; all else has it sent again."
     return {

@@ -1,19 +1,20 @@
-"""What a webhook receives, as models: for the reference, and for the tests that compare deliveries with it."""
+"""What a webhook receives: for the reference, and for the tests that compare deliveries with it."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NotRequired
 
-from api.reference.answers import AnswerModel
+from typing_extensions import TypedDict
+
 from api.schemas.dns_record import DnsRecord
 
 
-class RecordsSeen(AnswerModel):
+class RecordsSeen(TypedDict):
     records_propagated: list[DnsRecord]
     records_non_propagated: list[DnsRecord]
 
 
-class RecordEvent(AnswerModel):
+class RecordEvent(TypedDict):
     """Monitored records are missing, or all of them are back."""
 
     id: str
@@ -28,7 +29,7 @@ class RecordEvent(AnswerModel):
     connect_link: str
 
 
-class FlowEvent(AnswerModel):
+class FlowEvent(TypedDict):
     """Of a flow: the person's part is done, its records are live, they were not within 72 hours, or are taken back."""
 
     id: str
@@ -49,7 +50,7 @@ class FlowEvent(AnswerModel):
     monitor_status: Literal["pending", "success", "failed", "exempt"]
 
 
-class PowerEvent(AnswerModel):
+class PowerEvent(TypedDict):
     """A powered domain's certificate went live, or its state changed."""
 
     id: str
@@ -58,10 +59,10 @@ class PowerEvent(AnswerModel):
     subdomain: str | None
     sequence: int
     power_status: str
-    reason: str | None = None
+    reason: NotRequired[str | None]
 
 
-class SecureEvent(AnswerModel):
+class SecureEvent(TypedDict):
     """A secured domain's certificate went live, or its state changed."""
 
     id: str
@@ -70,4 +71,4 @@ class SecureEvent(AnswerModel):
     subdomain: str | None
     sequence: int
     secure_status: str
-    reason: str | None = None
+    reason: NotRequired[str | None]

@@ -1,9 +1,9 @@
-"""An application's own settings and secrets: bodies and answers. What a value may be is decided by
+"""An application's own settings and secrets: bodies. What a value may be is decided by
 `common.application_settings`, for the dashboard, the command line and the API alike."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -11,8 +11,7 @@ from pydantic.alias_generators import to_camel
 from api.schemas.bodies import Strict
 from common.application_secrets import SecretChange, ServiceAuthChange
 from common.application_settings import MOST_ROOT_PATHS
-from common.db.application_removal import Extent
-from common.db.applications import Application, SendHost
+from common.db.applications import SendHost
 
 Tier = Literal["basic", "premium", "enterprise"]
 
@@ -85,52 +84,3 @@ class ServiceAuthSwitch(Strict):
 
     action: ServiceAuthChange
     value: str | None = None
-
-
-def rendered(application: Application, error_page: str | None, left: Extent | None = None) -> dict[str, Any]:
-    """All that a partner sets, and no secret. `left`: of one that is being deleted."""
-    deleting = None
-    if left is not None:
-        deleting = {"since": application.deleting_at, "domains": left.domains, "monitored": left.monitored_domains}
-    return {
-        "applicationId": application.id,
-        "name": application.name,
-        "cnameTarget": application.cname_target,
-        "secureCnameTarget": application.secure_cname_target,
-        "applicationUrl": application.application_url,
-        "webhookUrl": application.webhook_url,
-        "rootPathAccess": list(application.root_path_access),
-        "sendHost": application.send_host,
-        "originServerName": application.origin_server_name,
-        "originVerify": application.origin_verify,
-        "maintenance": application.maintenance,
-        "bufferUploadsBytes": application.buffer_uploads_bytes,
-        "errorPage": error_page,
-        "tier": application.tier,
-        "connect": application.connect,
-        "serviceAuth": service_auth_state(application),
-        "signature": "off" if application.signature_key is None else "on",
-        "organisationId": application.organisation_id,
-        "deleting": deleting,
-        "suspended": None if application.suspension is None else application.suspension._asdict(),
-        "createdAt": application.created_at,
-    }
-
-
-def listed(application: Application) -> dict[str, Any]:
-    """An item of the list of applications."""
-    return {
-        "applicationId": application.id,
-        "name": application.name,
-        "cnameTarget": application.cname_target,
-        "organisationId": application.organisation_id,
-        "deletingSince": application.deleting_at,
-        "suspendedSince": application.suspension and application.suspension.since,
-        "createdAt": application.created_at,
-    }
-
-
-def service_auth_state(application: Application) -> str:
-    if application.service_auth is None:
-        return "off"
-    return "on" if application.next_service_auth is None else "rotating"

@@ -1,18 +1,14 @@
-"""The audit log's query and answer."""
+"""The audit log's query."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from multidict import MultiMapping
 
 from api.errors import Refused, invalid_parameter
 from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, parse_integer, parse_optional_text
-from common.db.audit import AuditEntry
-from common.db.request_effects import Effect
 
 _REQUEST_ID = re.compile(r"[0-9a-f]{16}")
 _ENTRY_ID = re.compile(r"aud_[0-9a-f]{34}")
@@ -45,25 +41,3 @@ def parse_audit_query(query: MultiMapping[str]) -> AuditQuery:
 
 def is_request_id(text: str) -> bool:
     return _REQUEST_ID.fullmatch(text) is not None
-
-
-def audit_page(entries: Sequence[AuditEntry], effects: Sequence[Effect], query: AuditQuery) -> dict[str, Any]:
-    return {
-        "entries": [entry_as_json(entry) for entry in entries],
-        "caused": [asdict(effect) for effect in effects],
-        "next": entries[-1].id if len(entries) == query.limit else None,
-    }
-
-
-def entry_as_json(entry: AuditEntry) -> dict[str, Any]:
-    return {
-        "id": entry.id,
-        "at": entry.at,
-        "way": entry.way,
-        "actor": entry.actor,
-        "request_id": entry.request_id,
-        "action": entry.action,
-        "subject": entry.subject,
-        "before": entry.before,
-        "after": entry.after,
-    }

@@ -1,4 +1,4 @@
-"""Flows of the connect modal: bodies, and a flow as the API shows it."""
+"""Flows of the connect modal, sharing links and registered configurations: bodies."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from api.schemas.bodies import Strict
-from common.connect import flow_events
-from common.db.connect_configurations import RegisteredConfiguration
-from common.db.connect_flows import Flow
-from common.db.domains import CertificateState
-from common.db.shares import Share
-from common.flow_states import State
 
 Way = Literal["domain_connect", "provider_api", "dynamic_update", "manual"]
 MOST_CREDENTIALS = 12
@@ -88,99 +82,3 @@ class FlowShareBody(Strict):
     """POST /connect/flows/:id/share."""
 
     expires_in_days: Annotated[int, Field(ge=1, le=365)] | None = Field(None, alias="expiresInDays")
-
-
-def flow(of: Flow, certificates: Mapping[str, CertificateState] | None = None) -> dict[str, Any]:
-    """A flow, whole: what it shows is the same in every answer and event, but for `certificates`, of enrolled names."""
-    looked = of.looked or {}
-    return {
-        "id": of.id,
-        "job_id": of.job_id,
-        "state": of.state,
-        "version": of.version,
-        "domain": of.domain,
-        "subdomain": of.subdomain,
-        "host": of.host,
-        "user_id": of.user_id,
-        "created_at": of.created_at,
-        "updated_at": of.updated_at,
-        "warnings": of.warnings,
-        "steps": looked.get("steps"),
-        "provider": looked.get("provider"),
-        "ways": looked.get("ways"),
-        "recordConflicts": looked.get("conflicts"),
-        "records": [_record(requested, of, number) for number, requested in enumerate(of.requested)],
-        "plan": of.plan,
-        "way": of.way,
-        "setup_type": flow_events.setup_type(of.way),
-        "written": _written(of),
-        "handover": _handover(of),
-        "propagation": _propagation(of),
-        "enrolments": [_enrolment(each, certificates or {}) for each in of.enrolments],
-        "error": of.error,
-    }
-
-
-def _record(requested: Mapping[str, Any], of: Flow, number: int) -> dict[str, Any]:
-    seen = of.statuses[number] if number < len(of.statuses) else {}
-    fields = {name: requested[name] for name in ("type", "host", "value", "ttl", "priority") if name in requested}
-    return fields | {"status": "unknown"} | dict(seen) | _manual(of, number)
-
-
-def _manual(of: Flow, number: int) -> dict[str, Any]:
-    """What to type into the provider's form, once the provider is known."""
-    for way in (of.looked or {}).get("ways", ()):
-        if way["way"] == "manual" and number < len(way["records"]):
-            return {"manual": way["records"][number]}
-    return {}
-
-
-def _written(of: Flow) -> list[dict[str, Any]] | None:
-    """Record sets that the flow has written, each with what was there before; none if it has written none."""
-    return [dict(entry) for entry in of.journal] or None
-
-
-def _handover(of: Flow) -> dict[str, Any] | None:
-    """Where the person goes to let a Domain Connect provider apply the template, and with what they came back: what
-    that states is the browser's word; the DNS decides. `description` is the provider's text, to be shown as text."""
-    if of.handover is None or "url" not in of.handover:
-        return None
-    return {name: of.handover.get(name) for name in ("url", "returned", "error", "description")}
-
-
-def _enrolment(enrolment: Mapping[str, Any], certificates: Mapping[str, CertificateState]) -> dict[str, Any]:
-    is_served = enrolment["product"] != "monitor" and enrolment["name"] in certificates
-    return dict(enrolment) | ({"certificate": certificates[enrolment["name"]]} if is_served else {})
-
-
-def _propagation(of: Flow) -> dict[str, Any] | None:
-    status = flow_events.propagation_status(of)
-    if status is None:
-        return None
-    is_looked_for = of.state in (State.WAITING, State.PROPAGATING)
-    return {
-        "status": status,
-        "since": of.since,
-        "looks": of.looks,
-        "next_look_at": of.due_at if is_looked_for else None,
-    }
-
-
-def shared_link(share: Share, base_url: str) -> dict[str, Any]:
-    return {
-        "id": share.id,
-        "link": link_of(base_url, share.id),
-        "job_id": share.job_id,
-        "domain": share.domain,
-        "subdomain": share.subdomain,
-        "created_at": share.created_at,
-        "expires_at": share.expires_at,
-    }
-
-
-def configuration(of: RegisteredConfiguration) -> dict[str, Any]:
-    return {"id": of.id, "config": of.config, "created_at": of.created_at, "expires_at": of.expires_at}
-
-
-def link_of(base_url: str, share_id: str) -> str:
-    return f"{base_url}/share/{share_id}"

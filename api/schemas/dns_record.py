@@ -1,35 +1,51 @@
-"""The shape of a DNS record in bodies and answers; `common.records` has the rules."""
+"""The shape of a DNS record in bodies and answers; `common.records` has the rules.
+
+A record of an answer is a dict of this type. Bodies are parsed by `common.records`, and the types only document them.
+"""
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated, NotRequired
 
-from api.schemas.described import Described
+from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypedDict
+
 from common.records import LARGEST_TTL, RecordType
 
+_Host = Annotated[str, Field(min_length=1, examples=["shop"])]
+_Value = Annotated[str, Field(min_length=1, examples=["apps.acme.example"])]
 
-class DnsRecord(Described):
+
+@with_config(ConfigDict(extra="ignore"))
+class DnsRecord(TypedDict):
     """A DNS record, its `host` relative to the apex."""
 
     type: RecordType
-    host: str = Field(min_length=1, examples=["shop"])
+    host: _Host
     """`@` is the apex; a host that ends with a dot is the whole name."""
-    value: str = Field(min_length=1, examples=["apps.acme.example"])
-    ttl: int = Field(gt=0, le=LARGEST_TTL, examples=[300])
+    value: _Value
+    ttl: Annotated[int, Field(gt=0, le=LARGEST_TTL, examples=[300])]
     """Seconds."""
-    priority: str | None = None
+    priority: NotRequired[str | None]
     """Of MX records only."""
 
 
-class ConnectRecord(DnsRecord):
+@with_config(ConfigDict(extra="ignore"))
+class ConnectRecord(TypedDict):
     """A DNS record of the connect modal's configuration; a domain check takes its `ttl` as text too."""
 
-    ttl: int | str = Field(examples=[300])  # type: ignore[assignment]
+    type: RecordType
+    host: _Host
+    """`@` is the apex; a host that ends with a dot is the whole name."""
+    value: _Value
+    ttl: Annotated[int | str, Field(examples=[300])]
     """Seconds."""
-    ssl: bool | None = None
+    priority: NotRequired[str | None]
+    """Of MX records only."""
+    ssl: NotRequired[bool | None]
     """Enrol the host in Secure once the record is live."""
-    applicationUrl: str | None = None  # noqa: N815 - as it is sent
-    redirectTo: str | None = None  # noqa: N815
-    powerRootPathAccess: list[str] | None = None  # noqa: N815
-    monitor: bool | None = None
+    applicationUrl: NotRequired[str | None]
+    redirectTo: NotRequired[str | None]
+    powerRootPathAccess: NotRequired[list[str] | None]
+    monitor: NotRequired[bool | None]
     """Track the record with Monitor."""

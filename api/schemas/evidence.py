@@ -6,41 +6,14 @@ private addresses that no other client can.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from ipaddress import ip_address
-from typing import Any
 
 from common.addresses import forms, is_private, is_public
-from common.db.monitored_domains import LastCheck, MonitoredKey
 from common.ip_addresses import parse_address
 from common.settings import parse_host_port
 
-_STATEMENT_FIELDS = ("at", "role", "server", "name", "type", "outcome", "values")
 _HIDDEN = "a private address"
-
-
-def last_check(key: MonitoredKey, check: LastCheck) -> dict[str, Any]:
-    """What the last check went by: each answer it got, oldest first."""
-    return {
-        "domain": key.domain,
-        "subdomain": key.subdomain,
-        "state": check.state,
-        "last_checked_at": check.checked_at,
-        "evidence": None if check.evidence is None else _shown(check.evidence),
-    }
-
-
-def _shown(statements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Without the private addresses that a server of the operator's own network knows: anybody may have any name
-    watched, those of that network too."""
-    names, shown = ServerNames(), []
-    for statement in statements:
-        server = names.shown(statement["role"], statement["server"])
-        fields = {**statement, "server": server}
-        if server != statement["server"] and "values" in statement:
-            fields["values"] = hide_private(statement["values"])
-        shown.append({field: fields[field] for field in _STATEMENT_FIELDS if field in fields})
-    return shown
 
 
 class ServerNames:

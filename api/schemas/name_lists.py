@@ -35,10 +35,9 @@ def parse(query: MultiMapping[str], *, fields: int) -> NameQuery:
         raise Refused(invalid_parameter("after"), hint="the `next` of the part before") from error
 
 
-def answer(items: Sequence[dict[str, Any]], keys: Sequence[tuple[str, ...]], query: NameQuery) -> dict[str, Any]:
-    """`keys`: of the items. A full part has a `next`, behind which there may be nothing."""
-    following = _to_text(keys[-1]) if len(items) == query.limit else None
-    return {"items": list(items), "limit": query.limit, "count": len(items), "next": following}
+def following(keys: Sequence[tuple[str, ...]], query: NameQuery) -> str | None:
+    """Return where the part after these items begins; a full part has one, behind which there may be nothing."""
+    return _to_text(keys[-1]) if len(keys) == query.limit else None
 
 
 def _to_text(key: tuple[str, ...]) -> str:

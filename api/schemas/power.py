@@ -1,13 +1,12 @@
-"""Power's bodies and items."""
+"""Power's bodies."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from api.schemas.bodies import ProductBody, Url
-from common.db.domain_pages import ListedDomain
 from common.urls import MOST_ROOT_PATH_CHARACTERS, MOST_ROOT_PATHS, InvalidUrl, parse_root_path
 
 
@@ -30,12 +29,3 @@ class PowerBody(ProductBody):
 class PowerChange(ProductBody):
     application_url: Url | None = Field(None, alias="applicationUrl")
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
-
-
-def powered_domain(domain: ListedDomain) -> dict[str, Any]:
-    return {
-        "domain": domain.domain,
-        "applicationUrl": domain.application_url,
-        "powerRootPathAccess": domain.root_path_access,
-        "powerStatus": domain.status,
-    }

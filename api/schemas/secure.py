@@ -1,14 +1,12 @@
-"""Secure's bodies and items."""
+"""Secure's bodies."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from api.schemas.answers import given
 from api.schemas.bodies import ProductBody, Url
-from common.db.domain_pages import ListedDomain
 from common.errors import FrontageError
 from common.urls import parse_redirect_target
 
@@ -51,13 +49,3 @@ class SecureRemoval(ProductBody):
     """`reason`: the certificate is to be revoked too."""
 
     reason: Reason | None = None
-
-
-def secured_domain(domain: ListedDomain) -> dict[str, Any]:
-    """`redirectTo` is there while visitors are redirected."""
-    shown = {
-        "domain": domain.domain,
-        "applicationUrl": domain.application_url,
-        "secureStatus": domain.status,
-    }
-    return shown | given(redirectTo=domain.redirect_to)

@@ -1,5 +1,4 @@
-"""Lists of events and deliveries, and the endpoint they go to. Lists go back in time, newest first: `next` is what to
-send as `before` for the page after."""
+"""Queries of the lists of events and deliveries, and the body of a replay."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, cast, get_args
 
 from multidict import MultiMapping
 from pydantic import AfterValidator, Field
@@ -15,10 +14,8 @@ from pydantic import AfterValidator, Field
 from api.errors import Refused, invalid_parameter
 from api.schemas.bodies import Strict
 from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, parse_integer, parse_optional_text
-from common.db.deliveries import Delivery, SettledInVain, Status
-from common.db.events import Event, EventType
-from common.db.webhook_endpoints import Endpoint
-from common.endpoint_health import disables_at
+from common.db.deliveries import SettledInVain, Status
+from common.db.events import EventType
 from common.errors import InvalidName
 from common.names import parse_domain
 
@@ -95,58 +92,6 @@ def parse_deliveries_query(query: MultiMapping[str]) -> DeliveriesQuery:
 
 def is_event_id(text: str) -> bool:
     return _EVENT_ID.fullmatch(text) is not None
-
-
-def events_page(events: Sequence[Event], query: EventsQuery) -> dict[str, Any]:
-    return {
-        "events": [_event(event) for event in events],
-        "next": events[-1].id if len(events) == query.limit else None,
-    }
-
-
-def deliveries_page(deliveries: Sequence[Delivery], query: DeliveriesQuery) -> dict[str, Any]:
-    return {
-        "deliveries": [_delivery(delivery) for delivery in deliveries],
-        "next": deliveries[-1].event_id if len(deliveries) == query.limit else None,
-    }
-
-
-def endpoint(url: str | None, state: Endpoint) -> dict[str, Any]:
-    """`disables_at`: it was warned about, and the first failure from then on disables it."""
-    return {
-        "url": url,
-        "enabled": url is not None and state.disabled_at is None,
-        "failing_since": state.failing_since,
-        "disables_at": disables_at(state),
-        "disabled_at": state.disabled_at,
-        "last_error": state.last_error,
-    }
-
-
-def _event(event: Event) -> dict[str, Any]:
-    return {
-        "id": event.id,
-        "type": event.type,
-        "created_at": event.created_at,
-        "delivery": event.delivery,
-        "payload": event.payload,
-    }
-
-
-def _delivery(delivery: Delivery) -> dict[str, Any]:
-    return {
-        "event_id": delivery.event_id,
-        "type": delivery.type,
-        "domain": delivery.domain,
-        "subdomain": delivery.subdomain,
-        "status": delivery.status,
-        "superseded_by": delivery.superseded_by,
-        "created_at": delivery.created_at,
-        "next_attempt_at": delivery.next_attempt_at,
-        "settled_at": delivery.settled_at,
-        "last_error": delivery.last_error,
-        "attempts": delivery.log,
-    }
 
 
 def _limit(query: MultiMapping[str]) -> int:

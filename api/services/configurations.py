@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from api.auth import Access
 from api.errors import FORBIDDEN, NOT_FOUND, Refused, invalid_parameter
-from api.schemas import connect
 from api.schemas.connect import ConfigurationBody
 from api.services.credentials import refuse_ended_key
 from common.connect.configuration import InvalidConfiguration, parse_configuration
@@ -29,13 +28,13 @@ class ConfigurationService:
 
     database: Database
 
-    async def register(self, access: Access, body: ConfigurationBody) -> dict[str, Any]:
+    async def register(self, access: Access, body: ConfigurationBody) -> RegisteredConfiguration:
         """Return the configuration; registered again, it is the same one. Raises: `Refused`."""
         stored = _read(body.config)
         try:
             async with self.database.transaction() as connection:
                 await refuse_ended_key(connection, access.by_key)
-                registered = await connect_configurations.register(
+                return await connect_configurations.register(
                     connection,
                     access.application.id,
                     stored,
@@ -46,14 +45,13 @@ class ConfigurationService:
         except TooManyConfigurations as error:
             hint = f"the application has {MOST} configurations: delete some, or register them with expiresInDays"
             raise Refused(FORBIDDEN, code="too_many_configurations", hint=hint) from error
-        return connect.configuration(registered)
 
     async def list_registered(
         self, application: Application, *, before: datetime | None, limit: int
-    ) -> list[dict[str, Any]]:
+    ) -> list[RegisteredConfiguration]:
+        """Return the application's configurations, newest first."""
         async with self.database.connection() as connection:
-            found = await connect_configurations.list_registered(connection, application.id, before=before, limit=limit)
-        return list(map(connect.configuration, found))
+            return await connect_configurations.list_registered(connection, application.id, before=before, limit=limit)
 
     async def find(self, application: Application, configuration_id: str) -> RegisteredConfiguration:
         """Raises: `Refused`."""

@@ -27,7 +27,6 @@ from api.errors import (
     too_many_requests,
 )
 from api.requests import refuse_beyond
-from api.schemas import connect
 from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, UndoBody
 from api.services.flow_sources import FlowSource, FlowSources, refuse_beyond_rights
 from api.services.placeholder_values import placeholder_values_of
@@ -73,9 +72,18 @@ Write = Callable[[Sequence[Change]], Awaitable[None]]
 """Writes changes into a zone. Raises: `WayFailed`."""
 
 
+class ZoneChanged(Refused):
+    """The zone has changed since the plan was made: nothing is written, and `flow` has the new plan."""
+
+    def __init__(self, flow: Flow) -> None:
+        hint = "the zone has changed since the plan was made: nothing is written, and this is the new plan"
+        super().__init__(ZONE_CHANGED, code="zone_changed", hint=hint)
+        self.flow = flow
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectService:
-    """One a process; every request brings its application."""
+    """Flows of the connect modal. One instance per process; each call takes the caller's access."""
 
     database: Database
     keyring: Keyring
@@ -202,12 +210,7 @@ class ConnectService:
             "requested": [each.as_json() for each in found.requested],
         }
         replanned = await self._move(flow, Move.LOOK, lambda _: changes, to=State.PLANNED)
-        raise Refused(
-            ZONE_CHANGED,
-            code="zone_changed",
-            hint="the zone has changed since the plan was made: nothing is written, and this is the new plan",
-            details={"flow": connect.flow(replanned)},
-        )
+        raise ZoneChanged(replanned)
 
     async def _hand_over(self, flow: Flow, found: ZoneInspection) -> Flow:
         """To the provider's consent page. Raises: `Refused` where the provider does not offer it any more."""

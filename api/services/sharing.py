@@ -10,7 +10,6 @@ from typing import Any
 
 from api.auth import Access
 from api.errors import FLOW_STATE, NOT_FOUND, Refused, invalid_parameter
-from api.schemas import connect
 from api.schemas.connect import ShareBody
 from api.services.credentials import refuse_ended_key
 from api.services.placeholder_values import placeholder_values_of
@@ -36,7 +35,7 @@ class SharingService:
     database: Database
     settings: Settings
 
-    async def share(self, access: Access, body: ShareBody) -> dict[str, Any]:
+    async def share(self, access: Access, body: ShareBody) -> Share:
         """Make a link to a configuration that is given with full rights. Raises: `Refused`."""
         application = access.application
         try:
@@ -56,9 +55,11 @@ class SharingService:
             provenance=Provenance(vouched=True, secret_generation=access.secret_generation, by_key=access.by_key),
         )
 
-    async def share_flow(self, flow: Flow, days: int | None) -> dict[str, Any]:
-        """A link to the flow's configuration; what is done through it belongs to the flow's job. What ends the flow
-        ends the link. Raises: `Refused`."""
+    async def share_flow(self, flow: Flow, days: int | None) -> Share:
+        """Make a link to the flow's configuration. Raises: `Refused`.
+
+        What is done through it belongs to the flow's job; what ends the flow ends the link.
+        """
         config = dict(flow.config) | ({"prefilledDomain": flow.host} if flow.host else {})
         try:
             return await self._store(
@@ -81,12 +82,10 @@ class SharingService:
             )
             raise Refused(FLOW_STATE, code="link_ended", hint=hint) from error
 
-    async def list_shares(
-        self, application: Application, *, before: datetime | None, limit: int
-    ) -> list[dict[str, Any]]:
+    async def list_shares(self, application: Application, *, before: datetime | None, limit: int) -> list[Share]:
+        """Return the application's links, newest first."""
         async with self.database.connection() as connection:
-            found = await shares.list_shares(connection, application.id, before=before, limit=limit)
-        return [connect.shared_link(share, self.settings.base_url) for share in found]
+            return await shares.list_shares(connection, application.id, before=before, limit=limit)
 
     async def revoke(self, application: Application, share_id: str) -> None:
         """Raises: `Refused`."""
@@ -115,7 +114,7 @@ class SharingService:
         job_id: str,
         days: int | None,
         provenance: Provenance,
-    ) -> dict[str, Any]:
+    ) -> Share:
         async with self.database.transaction() as connection:
             await refuse_ended_key(connection, provenance.by_key)
             share_id = await shares.share_records(
@@ -132,7 +131,7 @@ class SharingService:
             )
             share = await shares.get_share(connection, share_id)
         assert share is not None, "a link that was just made has not expired"
-        return connect.shared_link(share, self.settings.base_url)
+        return share
 
     def _plain_records(self, application: Application, configuration: Configuration) -> list[dict[str, Any]]:
         """For the page without JavaScript: without placeholders if the configuration names the domain."""

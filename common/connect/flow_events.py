@@ -18,18 +18,20 @@ from common.db.pool import Connection
 from common.flow_states import State
 
 FlowEvent = Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout", "domain.flow.undone"]
+SetupType = Literal["automatic", "manual"]
+PropagationStatus = Literal["pending", "success", "timeout"]
 _AUTOMATIC = ("domain_connect", "provider_api", "dynamic_update")
 
 
-def setup_type(way: str | None) -> str | None:
-    """What the API and webhooks call the way."""
+def setup_type(way: str | None) -> SetupType | None:
+    """Return what the API and webhooks call the way."""
     if way is None:
         return None
     return "automatic" if way in _AUTOMATIC else "manual"
 
 
-def propagation_status(flow: Flow) -> str | None:
-    """``pending``, ``success`` or ``timeout``; None before the records are looked for."""
+def propagation_status(flow: Flow) -> PropagationStatus | None:
+    """Return how far the records of the flow are live; None before they are looked for."""
     if flow.since is None:
         return None
     if flow.state in (State.ENROLLING, State.FINISHED):

@@ -108,7 +108,7 @@ class NewApplication:
 class Suspension(NamedTuple):
     """An operator has every request of the application answered with this status and reason (`common.db.policies`)."""
 
-    status: int
+    status: Literal[403, 451]
     reason: str
     since: datetime
 

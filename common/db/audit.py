@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from common.actors import current_actor
+from common.actors import Way, current_actor
 from common.db.session import Connection
 
 KEPT_DAYS = 90
@@ -39,7 +39,7 @@ class AuditEntry:
 
     id: str
     at: datetime
-    way: str
+    way: Way
     actor: str
     request_id: str | None
     application_id: str | None

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from asyncpg import Record
 
@@ -35,6 +35,9 @@ from common.db import audit, webhook_endpoints
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.paging import find_page
 from common.db.session import Connection
+
+if TYPE_CHECKING:
+    from common.db.events import EventType  # which imports this module
 
 MOST_AT_ONCE = 8
 LOG_ENTRIES = 20
@@ -79,7 +82,7 @@ class Delivery:
     """As its application sees it. `next_attempt_at` is there while it is pending."""
 
     event_id: str
-    type: str
+    type: EventType
     domain: str | None
     subdomain: str | None
     status: Status

@@ -58,13 +58,13 @@ class Event:
     """One that was recorded. `delivery` is its delivery's status, if it has one."""
 
     id: str
-    type: str
+    type: EventType
     domain: str | None
     subdomain: str | None
     sequence: int | None
     fields: Mapping[str, Any]
     created_at: datetime
-    delivery: str | None
+    delivery: deliveries.Status | None
     request_id: str | None = None
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from common.db.audit import AuditEntry
 from common.db.session import Connection
@@ -23,7 +24,7 @@ class Effect:
     """`kind`: change, order, event or delivery. `state` is how it stands, `at` since when; None for a delivery that is
     under way."""
 
-    kind: str
+    kind: Literal["change", "order", "event", "delivery"]
     subject: str
     state: str
     at: datetime | None

@@ -10,6 +10,7 @@ from typing import Any
 from aiohttp import web
 from cryptography import x509
 
+from api.answers.diagnosis import diagnosis_answer
 from api.dashboard import timeline, traffic
 from api.dashboard.access import find_application, load_application, name_of
 from api.dashboard.application_view import ApplicationView, RefusedForm, parse_body, texts
@@ -26,7 +27,6 @@ from api.schemas.bodies import parse_product_domain
 from api.schemas.monitor_bodies import WatchBody
 from api.schemas.power import PowerBody, PowerChange
 from api.schemas.secure import SecureBody, SecureChange, SecureRemoval
-from api.services.diagnosis_answer import rendered
 from api.services.next_step import next_step
 from common.accounts import Permission
 from common.db import applications, audit, certificates, domains, events, orders, policies
@@ -290,7 +290,7 @@ class DomainPages:
         found = await self._context.diagnosis.diagnose(application, name)
         now = self._context.clock.now()
         step = next_step(found, now)
-        facts = rendered(found, step, now)
+        facts = diagnosis_answer(found, step, now)
         return self._context.renderer.fragment("_diagnosis.html", step=step, facts=facts, application=application)
 
     async def _activity_html(self, application: Application, name: DomainName) -> str:

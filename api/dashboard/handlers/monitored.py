@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from api.answers.monitor import dns_records, last_check
 from api.dashboard.access import find_application, load_application, name_of
 from api.dashboard.application_view import ApplicationView, parse_body
 from api.dashboard.browser import ROOT
@@ -15,8 +16,6 @@ from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.renderings import LivePart
 from api.errors import Refused
-from api.schemas.evidence import last_check
-from api.schemas.monitor_answers import dns_records
 from api.schemas.monitor_bodies import UnwatchBody
 from common.accounts import Permission
 from common.db import events

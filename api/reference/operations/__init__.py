@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from pydantic import BaseModel
-
 from api.reference import webhook_payloads
 from api.reference.operations import (
     application,
@@ -47,7 +45,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 UNDOCUMENTED: Final = ("/dashboard", "/docs", "/openapi.json", "/sdk/")
 """How the paths begin of what browsers alone use."""
 
-WEBHOOKS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
+WEBHOOKS: Final[Mapping[str, type]] = MappingProxyType(
     {
         "domain.record_missing": webhook_payloads.RecordEvent,
         "domain.power": webhook_payloads.PowerEvent,

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.reference import answers
+from api.answers.application import (
+    Application,
+    Applications,
+    ClientSecret,
+    ServiceAuthState,
+    SignatureState,
+    WebhookSecret,
+)
+from api.answers.messages import Message
 from api.reference.operations.operation import Operation, Query
 from api.reference.operations.parameters import LIMIT, NEXT
 from api.schemas import application
@@ -17,7 +25,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "listApplications",
         "Application",
         "List the applications that the user may see, by name",
-        answers.Applications,
+        Applications,
         queries=(
             LIMIT,
             NEXT,
@@ -33,7 +41,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "createApplication",
         "Application",
         "Make an application, as an owner; PUT /application/secret and /application/webhook-secret make its secrets",
-        answers.Application,
+        Application,
         status=201,
         body=application.ApplicationCreation,
         example={"name": "Acme Shops", "cnameTarget": "apps.acme.example"},
@@ -42,16 +50,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         by_key_alone=True,
         has_application=False,
     ),
-    Operation(
-        "GET", "/application", "getApplication", "Application", "Show the application's settings", answers.Application
-    ),
+    Operation("GET", "/application", "getApplication", "Application", "Show the application's settings", Application),
     Operation(
         "PUT",
         "/application",
         "changeApplication",
         "Application",
         "Change settings; what is left out stays, an empty text takes a setting away",
-        answers.Message,
+        Message,
         body=application.ApplicationChange,
         example={"name": "Acme Shops", "rootPathAccess": ["/static"], "maintenance": False},
         errors=(400, 409),
@@ -62,7 +68,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "changeApplicationAsOperator",
         "Application",
         "Set the tier, the connect subscription and the organisation, as an operator",
-        answers.Message,
+        Message,
         body=application.OperatorChange,
         example={"tier": "premium", "connect": True},
         errors=(400, 404),
@@ -75,7 +81,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "deleteApplication",
         "Application",
         "Delete the application and stop serving its domains, as an owner; its name confirms",
-        answers.Message,
+        Message,
         status=202,
         body=application.ApplicationRemoval,
         errors=(400, 404),
@@ -88,7 +94,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "rotateClientSecret",
         "Application",
         "Make a new client secret; the one so far works for another 24 hours",
-        answers.ClientSecret,
+        ClientSecret,
         body=application.ClientSecretRotation,
         errors=(400,),
     ),
@@ -98,7 +104,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "rotateWebhookSecret",
         "Application",
         "Make a new webhook secret; the one so far signs beside it for another 24 hours",
-        answers.WebhookSecret,
+        WebhookSecret,
         body=application.SecretRotation,
         errors=(400,),
     ),
@@ -108,7 +114,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "switchSignature",
         "Application",
         "Sign forwarded requests, with a new key, or not",
-        answers.SignatureState,
+        SignatureState,
         body=application.SignatureSwitch,
         example={"action": "rotate"},
         errors=(400,),
@@ -119,7 +125,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "switchServiceAuth",
         "Application",
         "Send X-Service-Auth; a rotation takes effect when it is finished",
-        answers.ServiceAuthState,
+        ServiceAuthState,
         body=application.ServiceAuthSwitch,
         example={"action": "rotate", "value": "a value of one's own"},
         errors=(400, 409),

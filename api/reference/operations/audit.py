@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.reference import answers
+from api.answers.audit import AuditEntries
 from api.reference.operations.operation import Operation, Query
 from api.reference.operations.parameters import LIMIT, TEXT
 
@@ -15,7 +15,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getAudit",
         "Audit",
         "List every change of the application, the newest first: who, by which way, from what to what",
-        answers.AuditEntries,
+        AuditEntries,
         queries=(
             Query("before", {"type": "string", "pattern": "^aud_[0-9a-f]{34}$"}, "`next` of the page before."),
             LIMIT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.reference import answers
+from api.answers.token import Token
 from api.reference.operations.operation import Operation
 from api.schemas import token
 
@@ -15,7 +15,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "createToken",
         "Authentication",
         "Exchange a client secret for a token of 60 minutes",
-        answers.Token,
+        Token,
         body=token.TokenBody,
         example={"applicationId": "app_…", "secret": "…"},
         errors=(400, 503),

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from api.reference import answers, connect_answers
+from api.answers.connect import Flow
+from api.answers.messages import Message
+from api.answers.sharing import RegisteredConfiguration, RegisteredConfigurations
 from api.reference.operations.operation import Operation, Query
 from api.reference.operations.parameters import FLOW, LIMIT, RECORD, TEXT
 from api.schemas import connect
@@ -20,7 +22,7 @@ def _flow_action(action: str, name: str, summary: str, body: type[BaseModel], ex
         name,
         "Connect",
         summary,
-        connect_answers.Flow,
+        Flow,
         body=body,
         example=example,
         errors=(400, 404, 409, 502),
@@ -37,7 +39,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "registerConfiguration",
         "Connect",
         "Register what browsers may ask for; the same configuration again is the same one",
-        connect_answers.RegisteredConfiguration,
+        RegisteredConfiguration,
         status=201,
         body=connect.ConfigurationBody,
         example={"config": {"power": True, "dnsRecords": [RECORD | {"applicationUrl": "https://app.acme.example"}]}},
@@ -49,7 +51,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getConfigurations",
         "Connect",
         "List registered configurations, the newest first",
-        connect_answers.RegisteredConfigurations,
+        RegisteredConfigurations,
         queries=(
             Query("before", {"type": "string", "format": "date-time"}, "`created_at` of the last one before."),
             LIMIT,
@@ -62,7 +64,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getConfiguration",
         "Connect",
         "Get a registered configuration",
-        connect_answers.RegisteredConfiguration,
+        RegisteredConfiguration,
         errors=(404,),
         paths=_CONFIGURATION,
     ),
@@ -72,7 +74,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "removeConfiguration",
         "Connect",
         "Delete a registered configuration, with its links and its flows that are not finished",
-        answers.Message,
+        Message,
         errors=(404,),
         paths=_CONFIGURATION,
     ),
@@ -82,7 +84,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "createFlow",
         "Connect",
         "Begin to connect a domain",
-        connect_answers.Flow,
+        Flow,
         status=201,
         body=connect.ConnectBody,
         example={"domain": "customer.example", "dnsRecords": [RECORD]},
@@ -94,7 +96,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getFlow",
         "Connect",
         "Get a flow",
-        connect_answers.Flow,
+        Flow,
         errors=(404, 409),
         paths=FLOW,
     ),

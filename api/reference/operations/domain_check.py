@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.reference import connect_answers
+from api.answers.domain_check import DomainCheckAnswer, RecordCheckAnswer
 from api.reference.operations.operation import Operation
 from api.reference.operations.parameters import RECORD
 from api.schemas import domain_check
@@ -17,7 +17,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "checkDomain",
         "Connect",
         "Say who hosts a domain's DNS, what can be done there, and what stands in the way",
-        connect_answers.DomainCheckAnswer,
+        DomainCheckAnswer,
         body=domain_check.DomainCheckBody,
         example={"domain": "customer.example", "dnsRecords": [RECORD], "checkConflicts": True},
         errors=(400,),
@@ -29,7 +29,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "checkRecords",
         "Connect",
         "Say which records are propagated",
-        connect_answers.RecordCheckAnswer,
+        RecordCheckAnswer,
         body=domain_check.RecordCheckBody,
         example={"domain": "customer.example", "dnsRecords": [RECORD]},
         errors=(400,),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.reference import answers
+from api.answers.diagnosis import Diagnosis
+from api.answers.messages import Message
+from api.answers.traffic import Traffic
 from api.reference.operations.operation import Operation, Query
 from api.schemas.block import BlockBody
 from api.schemas.traffic import PERIODS
@@ -18,7 +20,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "diagnoseDomain",
         "Domains",
         "Say what is wrong with a domain, and the one thing to do",
-        answers.Diagnosis,
+        Diagnosis,
         errors=(400,),
         paths={"domain": "A domain, enrolled or not."},
     ),
@@ -28,7 +30,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getTraffic",
         "Domains",
         "Requests, bytes, errors and latency of a domain over time",
-        answers.Traffic,
+        Traffic,
         queries=(
             Query(
                 "period",
@@ -45,7 +47,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "renewCertificate",
         "Domains",
         "Renew a domain's certificate now; the one so far serves until the new one is live",
-        answers.Message,
+        Message,
         status=202,
         errors=(400, 409),
         paths={"domain": "A domain of the application."},
@@ -56,7 +58,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "recheckDomain",
         "Domains",
         "Check an enrolled domain's DNS now",
-        answers.Message,
+        Message,
         status=202,
         errors=(400, 404),
         paths={"domain": "A domain of the application."},
@@ -67,7 +69,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "transferDomain",
         "Domains",
         "Give a domain to another application of the same organisation, whatever its DNS proves, as an owner",
-        answers.Message,
+        Message,
         body=TransferBody,
         example={"to": "app_2", "applicationUrl": "https://app.acme.example/shop"},
         errors=(400, 404, 409),
@@ -81,7 +83,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "freeDomain",
         "Domains",
         "Stop serving a name at once and forget its holder, as an operator",
-        answers.Message,
+        Message,
         errors=(400, 404),
         paths={"domain": "A domain of the application."},
         permission=Permission.OWN,
@@ -93,7 +95,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "blockDomain",
         "Domains",
         "Answer every request of a name with a reason, and have no application enrol it anew, as an operator",
-        answers.Message,
+        Message,
         body=BlockBody,
         example={"reason": "Phishing was reported here."},
         errors=(400, 404),
@@ -107,7 +109,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "unblockDomain",
         "Domains",
         "Serve a blocked name again, as an operator",
-        answers.Message,
+        Message,
         errors=(400, 404, 409),
         paths={"domain": "A domain of the application."},
         permission=Permission.OWN,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from api.reference import answers
+from api.answers.messages import Message
+from api.answers.monitor import BatchStatus, LastCheck, MonitoredDomain, MonitoredDomains, ServiceStatus, Submitted
 from api.reference.operations.operation import Operation, Query
 from api.reference.operations.parameters import AFTER, RECORD, SEARCH, TEXT
 from api.schemas import monitor_bodies
@@ -23,7 +24,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "addMonitoredDomain",
         "Monitor",
         "Monitor a domain's records; of a monitored one, replace them",
-        answers.Message,
+        Message,
         status=201,
         body=monitor_bodies.WatchBody,
         example=_WATCHED | {"userId": "user-7"},
@@ -35,7 +36,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "changeMonitoredDomain",
         "Monitor",
         "Replace a monitored domain's records",
-        answers.Message,
+        Message,
         body=monitor_bodies.UpdateBody,
         example=_WATCHED,
         errors=(400, 404),
@@ -46,7 +47,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "removeMonitoredDomain",
         "Monitor",
         "Stop monitoring a domain",
-        answers.Message,
+        Message,
         body=monitor_bodies.UnwatchBody,
         example={"domain": "customer.example"},
         errors=(400,),
@@ -57,7 +58,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getMonitoredDomains",
         "Monitor",
         "List monitored domains, or get one",
-        answers.MonitoredDomains | answers.MonitoredDomain,
+        MonitoredDomains | MonitoredDomain,
         queries=(
             Query("domain", TEXT, "Returns this one instead of a list."),
             _SUBDOMAIN,
@@ -88,7 +89,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "addMonitoredDomains",
         "Monitor",
         f"Monitor up to {MOST_CREATED} domains",
-        answers.Submitted,
+        Submitted,
         status=201,
         body=monitor_bodies.BatchBody,
         example={"domains": [_WATCHED]},
@@ -100,7 +101,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "removeMonitoredDomains",
         "Monitor",
         f"Stop monitoring up to {MOST_DELETED} domains",
-        answers.Submitted,
+        Submitted,
         status=201,
         body=monitor_bodies.BatchBody,
         example={"domains": [{"domain": "customer.example"}]},
@@ -112,7 +113,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getBatchStatus",
         "Monitor",
         "Say how far a batch is",
-        answers.BatchStatus,
+        BatchStatus,
         errors=(404,),
         paths={"request_id": "The `request_id` of the batch."},
     ),
@@ -122,7 +123,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getMonitoredDomain",
         "Monitor",
         "Get a monitored domain",
-        answers.MonitoredDomain,
+        MonitoredDomain,
         queries=(_SUBDOMAIN,),
         errors=(400, 404),
         paths=_MONITORED,
@@ -133,7 +134,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getLastCheck",
         "Monitor",
         "Get what the last check of a monitored domain went by",
-        answers.LastCheck,
+        LastCheck,
         queries=(_SUBDOMAIN,),
         errors=(400, 404),
         paths=_MONITORED,
@@ -155,7 +156,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "addMonitoredRecords",
         "Monitor",
         "Add monitored records; those there are stay",
-        answers.Message,
+        Message,
         body=monitor_bodies.RecordsBody,
         example={"dnsRecords": [RECORD]},
         queries=(_SUBDOMAIN,),
@@ -168,7 +169,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "replaceMonitoredRecords",
         "Monitor",
         "Replace all monitored records",
-        answers.Message,
+        Message,
         status=201,
         body=monitor_bodies.RecordsBody,
         example={"dnsRecords": [RECORD]},
@@ -182,7 +183,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "removeMonitoredRecords",
         "Monitor",
         "Stop monitoring some of a domain's records",
-        answers.Message,
+        Message,
         body=monitor_bodies.RemovedRecordsBody,
         example={"dnsRecords": [RECORD]},
         queries=(_SUBDOMAIN,),
@@ -195,6 +196,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getMonitorStatus",
         "Monitor",
         "Say whether the checks themselves are well",
-        answers.ServiceStatus,
+        ServiceStatus,
     ),
 )

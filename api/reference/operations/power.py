@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.reference import answers
+from api.answers.lists import Page, Part
+from api.answers.messages import Message
+from api.answers.power import DetailedPoweredDomain, PoweredDomain, PowerEligibility
 from api.reference.operations.operation import Operation
 from api.reference.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
 from api.schemas import bodies, power
@@ -16,7 +18,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getPower",
         "Power",
         "List powered domains, or ask whether one is eligible",
-        answers.Page[answers.PoweredDomain] | answers.Part[answers.DetailedPoweredDomain] | answers.PowerEligibility,
+        Page[PoweredDomain] | Part[DetailedPoweredDomain] | PowerEligibility,
         queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
         errors=(400,),
     ),
@@ -26,7 +28,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "powerDomain",
         "Power",
         "Show an application on a domain",
-        answers.Message,
+        Message,
         body=power.PowerBody,
         example={"domain": "shop.customer.example", "applicationUrl": "https://app.acme.example/shop"},
         errors=(502,),
@@ -37,7 +39,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "changePoweredDomain",
         "Power",
         "Change a powered domain; what is left out stays",
-        answers.Message,
+        Message,
         body=power.PowerChange,
         example={"domain": "shop.customer.example", "applicationUrl": "https://app.acme.example/new"},
         errors=(502,),
@@ -48,7 +50,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "removePoweredDomain",
         "Power",
         "Stop showing an application on a domain",
-        answers.Message,
+        Message,
         body=bodies.ProductBody,
         example={"domain": "shop.customer.example"},
         errors=(502,),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.reference import answers
+from api.answers.lists import Page, Part
+from api.answers.messages import Message
+from api.answers.secure import DetailedSecuredDomain, SecuredDomain, SslEligibility
 from api.reference.operations.operation import Operation
 from api.reference.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
 from api.schemas import secure
@@ -16,7 +18,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getSsl",
         "Secure",
         "List secured domains, or ask whether one is eligible",
-        answers.Page[answers.SecuredDomain] | answers.Part[answers.DetailedSecuredDomain] | answers.SslEligibility,
+        Page[SecuredDomain] | Part[DetailedSecuredDomain] | SslEligibility,
         queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
         errors=(400,),
     ),
@@ -26,7 +28,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "secureDomain",
         "Secure",
         "Provision a certificate for a domain, a subdomain or a root",
-        answers.Message,
+        Message,
         body=secure.SecureBody,
         example={"domain": "www.customer.example", "applicationUrl": "https://app.acme.example"},
         errors=(502,),
@@ -37,7 +39,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "changeSecuredDomain",
         "Secure",
         "Renew a certificate now, or change where a domain leads",
-        answers.Message,
+        Message,
         body=secure.SecureChange,
         example={"domain": "www.customer.example"},
         errors=(502,),
@@ -48,7 +50,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "removeSecuredDomain",
         "Secure",
         "Deprovision a domain's certificate",
-        answers.Message,
+        Message,
         body=secure.SecureRemoval,
         example={"domain": "www.customer.example"},
         errors=(502,),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.reference import answers, connect_answers
+from api.answers.messages import Message
+from api.answers.sharing import Share, SharedLink, SharedLinks
 from api.reference.operations.operation import Operation, Query
 from api.reference.operations.parameters import FLOW, LIMIT, RECORD
 from api.schemas import connect
@@ -17,7 +18,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "shareFlow",
         "Sharing",
         "Make a link that opens this flow's configuration",
-        connect_answers.SharedLink,
+        SharedLink,
         status=201,
         body=connect.FlowShareBody,
         example={"expiresInDays": 7},
@@ -30,7 +31,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "shareConfiguration",
         "Sharing",
         "Make a link that opens a configuration of the connect modal",
-        connect_answers.SharedLink,
+        SharedLink,
         status=201,
         body=connect.ShareBody,
         example={"config": {"prefilledDomain": "customer.example", "dnsRecords": [RECORD]}},
@@ -42,7 +43,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getLinks",
         "Sharing",
         "List sharing links, the newest first",
-        connect_answers.SharedLinks,
+        SharedLinks,
         queries=(
             Query("before", {"type": "string", "format": "date-time"}, "`created_at` of the last link before."),
             LIMIT,
@@ -56,7 +57,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "revokeLink",
         "Sharing",
         "Revoke a sharing link",
-        answers.Message,
+        Message,
         errors=(404,),
         paths={"id": "The link's id."},
     ),
@@ -66,7 +67,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getShare",
         "Sharing",
         "Get the records behind a sharing link; a page for browsers",
-        connect_answers.Share,
+        Share,
         errors=(404,),
         is_open=True,
         has_page=True,

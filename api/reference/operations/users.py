@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from api.reference import answers, user_answers
+from api.answers.installation import Operations
+from api.answers.messages import Message
+from api.answers.organisations import Account, Keys, MemberLink, Members, Organisation, Organisations, SignInLink
 from api.reference.operations.operation import Operation
 from api.reference.operations.parameters import LIMIT, NEXT
 from api.schemas import organisations
@@ -16,17 +18,15 @@ _ORGANISATION: Final = {"organisation": "The organisation's id."}
 _MEMBER: Final = {**_ORGANISATION, "user": "The member's id."}
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    _by_key(
-        "GET", "/account", "getAccount", "Account", "Show the user and the API key that asks", user_answers.Account
-    ),
-    _by_key("GET", "/account/keys", "listKeys", "Account", "List the user's API keys", user_answers.Keys),
+    _by_key("GET", "/account", "getAccount", "Account", "Show the user and the API key that asks", Account),
+    _by_key("GET", "/account/keys", "listKeys", "Account", "List the user's API keys", Keys),
     _by_key(
         "DELETE",
         "/account/keys/{key}",
         "revokeKey",
         "Account",
         "Revoke an API key of the user, at once",
-        answers.Message,
+        Message,
         errors=(404,),
         paths={"key": "The key's id, as the list shows it."},
     ),
@@ -36,7 +36,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "listOrganisations",
         "Organisations",
         "List the organisations that the user may see, by name",
-        user_answers.Organisations,
+        Organisations,
         queries=(LIMIT, NEXT),
         errors=(400,),
     ),
@@ -46,7 +46,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "createOrganisation",
         "Organisations",
         "Make an organisation, as an operator",
-        user_answers.Organisation,
+        Organisation,
         status=201,
         body=organisations.OrganisationCreation,
         example={"name": "Acme"},
@@ -59,7 +59,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getOrganisation",
         "Organisations",
         "Show an organisation",
-        user_answers.Organisation,
+        Organisation,
         errors=(404,),
         paths=_ORGANISATION,
     ),
@@ -69,7 +69,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "listMembers",
         "Organisations",
         "List the members, by address",
-        user_answers.Members,
+        Members,
         queries=(LIMIT, NEXT),
         errors=(400, 404),
         paths=_ORGANISATION,
@@ -80,7 +80,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "putMember",
         "Organisations",
         "Add a member or change a role, as an owner; new users and those that gain rights get a link to sign in once",
-        user_answers.MemberLink,
+        MemberLink,
         body=organisations.MemberChange,
         example={"email": "ada@acme.example", "role": "developer"},
         errors=(400, 404, 409),
@@ -93,7 +93,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "removeMember",
         "Organisations",
         "End a membership, as an owner, or your own",
-        answers.Message,
+        Message,
         errors=(404, 409),
         paths=_MEMBER,
         permission=Permission.OWN,
@@ -104,7 +104,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "makeLink",
         "Organisations",
         "Make a link that signs a member in to the dashboard once, as an owner; it replaces the one before",
-        user_answers.SignInLink,
+        SignInLink,
         errors=(404, 409),
         paths=_MEMBER,
         permission=Permission.OWN,
@@ -115,7 +115,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getOperations",
         "Operations",
         "Show what runs, what is due and what needs a hand, as an operator",
-        user_answers.Operations,
+        Operations,
         errors=(404,),
     ),
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from api.reference import answers
+from api.answers.messages import Message
+from api.answers.webhooks import Deliveries, Endpoint, Replay, TestEvent, WebhookEvents
 from api.reference.operations.operation import Operation, Query
 from api.reference.operations.parameters import LIMIT, TEXT
 from api.schemas import webhooks
@@ -22,7 +23,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getEvents",
         "Webhooks",
         "List what happened in the last 30 days, the newest first",
-        answers.WebhookEvents,
+        WebhookEvents,
         queries=(
             _BEFORE,
             LIMIT,
@@ -37,7 +38,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getDeliveries",
         "Webhooks",
         "List deliveries with their attempts, the newest first",
-        answers.Deliveries,
+        Deliveries,
         queries=(
             _BEFORE,
             LIMIT,
@@ -52,7 +53,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "replayEvent",
         "Webhooks",
         "Send an event again",
-        answers.Message,
+        Message,
         status=202,
         errors=(404, 409),
         paths={"id": "The event's id."},
@@ -63,7 +64,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "replayDeliveries",
         "Webhooks",
         f"Send again what failed in a range of time, the oldest {MOST_REPLAYED} first",
-        answers.Replay,
+        Replay,
         status=202,
         body=webhooks.ReplayBody,
         example={"from": "2026-03-01T00:00:00Z", "to": "2026-03-02T00:00:00Z", "status": "failed"},
@@ -75,20 +76,18 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "sendTestEvent",
         "Webhooks",
         "Send a `webhook.test`",
-        answers.TestEvent,
+        TestEvent,
         status=202,
         errors=(409,),
     ),
-    Operation(
-        "GET", "/webhooks/endpoint", "getEndpoint", "Webhooks", "Say how the webhook's endpoint fares", answers.Endpoint
-    ),
+    Operation("GET", "/webhooks/endpoint", "getEndpoint", "Webhooks", "Say how the webhook's endpoint fares", Endpoint),
     Operation(
         "POST",
         "/webhooks/endpoint/enable",
         "enableEndpoint",
         "Webhooks",
         "Enable the endpoint, and send what is pending",
-        answers.Message,
+        Message,
         errors=(409,),
     ),
 )

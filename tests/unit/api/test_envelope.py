@@ -1,8 +1,7 @@
 import pytest
 
-from api.schemas.answers import envelope
+from api.answers.lists import page_of
 from api.schemas.queries import ListQuery
-from common.db.domain_pages import DomainPage
 
 
 @pytest.mark.parametrize(
@@ -22,7 +21,8 @@ from common.db.domain_pages import DomainPage
 def test_pages_follow_from_total_and_size(
     total: int, page: int, size: int, pages: int, next_page: int | None, previous_page: int | None
 ) -> None:
-    result = envelope(DomainPage((), total), [], ListQuery(page=page, size=size))
+    items: list[str] = []
+    result = page_of(items, total, ListQuery(page=page, size=size))
 
     assert result == {
         "items": [],

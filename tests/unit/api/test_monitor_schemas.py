@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from api.answers.monitor import last_check
 from api.errors import INVALID_BODY, Refused
 from api.schemas import monitor_bodies as schemas
 from api.schemas.bodies import parse_body
-from api.schemas.evidence import last_check
 from common.db.batches import NotUnderstood, Unwatch, Watch
 from common.db.monitored_domains import LastCheck, MonitoredKey
 from common.names import parse_domain
@@ -182,6 +182,7 @@ def test_private_addresses_that_only_the_operators_resolver_knows_are_not_told()
 
     shown = last_check(MonitoredKey("app", "apps.test"), LastCheck("missing", None, evidence))["evidence"]
 
+    assert shown is not None
     assert shown[0]["values"] == ["a private address"] * len(private) + told
     assert shown[1]["values"] == values, "everybody can ask there"
     assert [each["server"] for each in shown] == ["resolver 1", "9.9.9.9:53", "resolver 2"]

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from api.answers.diagnosis import diagnosis_answer
 from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding, Nodes, Ownership, SeenRecord
-from api.services.diagnosis_answer import rendered
 from api.services.next_step import next_step
 from api.services.origin_state import OriginState
 from common.caa import Authorization
@@ -103,8 +103,9 @@ def test_an_edge_that_reports_no_more_is_named_and_what_it_serves_is_unknown() -
     )
     long_gone = replace(WELL, nodes=Nodes(is_issuing=True, edges=Reach(1, (), (lost,))))
     assert sentence(long_gone) == sentence(WELL)
-    shown = rendered(long_gone, next_step(long_gone, NOW), NOW)["edges"]
-    assert (shown["status"], [each["edge"] for each in shown["lapsed"]]) == ("ok", ["01234567"])
+    shown = diagnosis_answer(long_gone, next_step(long_gone, NOW), NOW)["edges"]
+    assert shown["status"] == "ok"
+    assert [each["edge"] for each in shown["lapsed"]] == ["01234567"]
 
 
 def test_a_name_that_is_not_there_is_to_be_created() -> None:

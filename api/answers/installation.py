@@ -1,97 +1,32 @@
-"""What the API answers to a user's API key, as models: accounts, organisations, the state of the installation.
-
-The rules of `api.reference.answers` apply.
-"""
+"""The state of the installation."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from api.reference.answers import AnswerModel, ListOf
-from common.accounts import Permission, Role
+from typing_extensions import TypedDict
+
 from common.db.edge_nodes import EdgeState
 
 
-class Organisation(AnswerModel):
-    id: str
-    name: str
-    role: Role | None
-    """Of the user; null for an operator that is no member."""
-    createdAt: datetime
-
-
-class Organisations(ListOf[Organisation]):
-    pass
-
-
-class Member(AnswerModel):
-    id: str
-    email: str
-    role: Role
-    lastSignInAt: datetime | None
-
-
-class Members(ListOf[Member]):
-    pass
-
-
-class MemberLink(AnswerModel):
-    message: str
-    signInOnce: str | None
-    """For a user that is new: signs in once, within a day; shown here alone."""
-
-
-class SignInLink(AnswerModel):
-    message: str
-    signInOnce: str
-    """Signs in once, within a day; shown here alone."""
-
-
-class Key(AnswerModel):
-    """An API key of a user, without its secret."""
-
-    id: str
-    name: str
-    permission: Permission
-    """What it permits at most: to look, to change, or all that its user may do."""
-    isExpired: bool
-    createdAt: datetime
-    expiresAt: datetime
-    usedAt: datetime | None
-    """Right to the minute."""
-
-
-class Keys(AnswerModel):
-    items: list[Key]
-
-
-class Account(AnswerModel):
-    id: str
-    email: str
-    operator: bool
-    organisations: list[Organisation]
-    key: Key
-    """The one that opened this request."""
-
-
-class EdgeCondition(AnswerModel):
+class EdgeCondition(TypedDict):
     state: EdgeState
     reason: str | None
 
 
-class FailedUpgrade(AnswerModel):
+class FailedUpgrade(TypedDict):
     at: datetime
     reason: str
 
 
-class EdgeDescription(AnswerModel):
+class EdgeDescription(TypedDict):
     softwareVersion: str
     """Version and commit."""
     heldCopyAt: datetime | None
     failedUpgrade: FailedUpgrade | None
 
 
-class EdgeTraffic(AnswerModel):
+class EdgeTraffic(TypedDict):
     """Of the last minute."""
 
     requests: int
@@ -99,7 +34,7 @@ class EdgeTraffic(AnswerModel):
     """Of these, answered with a status from 500 on."""
 
 
-class UnusableCertificates(AnswerModel):
+class UnusableCertificates(TypedDict):
     """Of the certificates that clients asked the edge for."""
 
     count: int
@@ -107,7 +42,7 @@ class UnusableCertificates(AnswerModel):
     """The domain of one of them."""
 
 
-class EdgeNode(AnswerModel):
+class EdgeNode(TypedDict):
     nodeId: str
     host: str
     version: int
@@ -123,14 +58,14 @@ class EdgeNode(AnswerModel):
     """The node id in its state directory, where another edge reports under that one."""
 
 
-class Edge(AnswerModel):
+class Edge(TypedDict):
     node: EdgeNode
     isAlive: bool
     behind: int
     """Changes of the feed that it has not applied yet."""
 
 
-class Monitor(AnswerModel):
+class Monitor(TypedDict):
     nodeId: str
     host: str
     issuer: str
@@ -143,19 +78,19 @@ class Monitor(AnswerModel):
     """Version and commit; empty for a monitor of an earlier version."""
 
 
-class ChecksHealth(AnswerModel):
+class ChecksHealth(TypedDict):
     isHealthy: bool
     reason: str | None
     executedAt: datetime | None
 
 
-class DueWork(AnswerModel):
+class DueWork(TypedDict):
     name: str
     count: int
     oldestSeconds: float | None
 
 
-class Expiry(AnswerModel):
+class Expiry(TypedDict):
     fromDays: int | None
     """Null with the expired ones."""
     toDays: int | None
@@ -164,13 +99,13 @@ class Expiry(AnswerModel):
     """The domain of one of them."""
 
 
-class Unrenewed(AnswerModel):
+class Unrenewed(TypedDict):
     withinDays: int
     count: int
     example: str | None
 
 
-class Standing(AnswerModel):
+class Standing(TypedDict):
     issuer: str
     limit: str
     subject: str
@@ -179,13 +114,13 @@ class Standing(AnswerModel):
     freesAt: datetime
 
 
-class FailingOrders(AnswerModel):
+class FailingOrders(TypedDict):
     reason: str
     count: int
     example: str
 
 
-class IssuanceProgress(AnswerModel):
+class IssuanceProgress(TypedDict):
     waiting: int
     """Orders that wait for a limit of the CA."""
     due: int
@@ -197,13 +132,13 @@ class IssuanceProgress(AnswerModel):
     """When the last of those that wait is ordered, about; null where none waits."""
 
 
-class RevocationBacklog(AnswerModel):
+class RevocationBacklog(TypedDict):
     count: int
     oldestSeconds: float
     domain: str | None
 
 
-class Operations(AnswerModel):
+class Operations(TypedDict):
     """As `frontage status --json` prints it."""
 
     problems: list[str]

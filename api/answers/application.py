@@ -1,0 +1,167 @@
+"""Applications: the settings of one, the list of them, and secrets where they are made."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from common.db import applications
+from common.db.application_removal import Extent
+
+ServiceAuth = Literal["off", "on", "rotating"]
+
+
+class Deleting(TypedDict):
+    """What is left of an application. Counts stop at a million."""
+
+    since: datetime
+    domains: int
+    monitored: int
+
+
+class Suspended(TypedDict):
+    """What the operator has edges answer to every request of every domain of the application."""
+
+    status: Literal[403, 451]
+    reason: str
+    since: datetime
+
+
+class Application(TypedDict):
+    """Secrets are in no answer but the one that made them."""
+
+    applicationId: str
+    name: str
+    cnameTarget: str
+    secureCnameTarget: str | None
+    applicationUrl: str | None
+    webhookUrl: str | None
+    rootPathAccess: list[str]
+    sendHost: Literal["origin", "customer"]
+    originServerName: str | None
+    originVerify: bool
+    maintenance: bool
+    bufferUploadsBytes: int | None
+    errorPage: str | None
+    tier: str
+    connect: bool
+    serviceAuth: ServiceAuth
+    signature: Literal["off", "on"]
+    organisationId: str | None
+    deleting: Deleting | None
+    """Null unless it is being deleted."""
+    suspended: Suspended | None
+    """Null unless the operator has suspended it."""
+    createdAt: datetime
+
+
+class ListedApplication(TypedDict):
+    applicationId: str
+    name: str
+    cnameTarget: str
+    organisationId: str | None
+    deletingSince: datetime | None
+    suspendedSince: datetime | None
+    createdAt: datetime
+
+
+class Applications(TypedDict):
+    items: list[ListedApplication]
+    limit: int
+    count: int
+    """Items in this part."""
+    next: str | None
+    """For `after`; null at the end of the list."""
+
+
+class ClientSecret(TypedDict):
+    message: str
+    previousUntil: datetime
+    """The secret so far works until then."""
+    clientSecret: str
+
+
+class WebhookSecret(TypedDict):
+    message: str
+    previousUntil: datetime
+    """The secret so far signs beside the new one until then."""
+    webhookSecret: str
+
+
+class SignatureState(TypedDict):
+    message: str
+    signature: Literal["off", "on"]
+    key: str | None
+    """Where one was made."""
+
+
+class ServiceAuthState(TypedDict):
+    message: str
+    serviceAuth: ServiceAuth
+    """While `rotating`, edges send the value so far."""
+    value: str | None
+    """Where one was made."""
+
+
+def application_answer(
+    application: applications.Application, error_page: str | None, left: Extent | None = None
+) -> Application:
+    """Render all that a partner sets, and no secret. `left`: what remains of one that is being deleted."""
+    deleting: Deleting | None = None
+    if left is not None and application.deleting_at is not None:
+        deleting = {"since": application.deleting_at, "domains": left.domains, "monitored": left.monitored_domains}
+    return {
+        "applicationId": application.id,
+        "name": application.name,
+        "cnameTarget": application.cname_target,
+        "secureCnameTarget": application.secure_cname_target,
+        "applicationUrl": application.application_url,
+        "webhookUrl": application.webhook_url,
+        "rootPathAccess": list(application.root_path_access),
+        "sendHost": application.send_host,
+        "originServerName": application.origin_server_name,
+        "originVerify": application.origin_verify,
+        "maintenance": application.maintenance,
+        "bufferUploadsBytes": application.buffer_uploads_bytes,
+        "errorPage": error_page,
+        "tier": application.tier,
+        "connect": application.connect,
+        "serviceAuth": service_auth_of(application),
+        "signature": signature_of(application),
+        "organisationId": application.organisation_id,
+        "deleting": deleting,
+        "suspended": _suspended(application),
+        "createdAt": application.created_at,
+    }
+
+
+def listed_application(application: applications.Application) -> ListedApplication:
+    """Render an item of the list of applications."""
+    return {
+        "applicationId": application.id,
+        "name": application.name,
+        "cnameTarget": application.cname_target,
+        "organisationId": application.organisation_id,
+        "deletingSince": application.deleting_at,
+        "suspendedSince": application.suspension and application.suspension.since,
+        "createdAt": application.created_at,
+    }
+
+
+def _suspended(application: applications.Application) -> Suspended | None:
+    found = application.suspension
+    return None if found is None else {"status": found.status, "reason": found.reason, "since": found.since}
+
+
+def signature_of(application: applications.Application) -> Literal["off", "on"]:
+    """Return whether forwarded requests are signed."""
+    return "off" if application.signature_key is None else "on"
+
+
+def service_auth_of(application: applications.Application) -> ServiceAuth:
+    """Return whether edges send X-Service-Auth, and whether its value is being rotated."""
+    if application.service_auth is None:
+        return "off"
+    return "on" if application.next_service_auth is None else "rotating"

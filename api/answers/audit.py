@@ -1,0 +1,77 @@
+"""The audit log, and what a request caused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from common.db import audit
+from common.db.request_effects import Effect
+
+
+class AuditEntry(TypedDict):
+    id: str
+    at: datetime
+    way: Literal["api", "dashboard", "command", "monitor"]
+    actor: str
+    request_id: str | None
+    action: str
+    subject: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+
+class RequestEffect(TypedDict):
+    """What a request caused, and how it stands: a change of the edges, an order of a certificate, an event, its
+    delivery."""
+
+    kind: Literal["change", "order", "event", "delivery"]
+    subject: str
+    state: str
+    at: datetime | None
+    error: str | None
+
+
+class AuditEntries(TypedDict):
+    """`caused` is empty unless one `request_id` is asked for."""
+
+    entries: list[AuditEntry]
+    caused: list[RequestEffect]
+    next: str | None
+
+
+def audit_page(entries: Sequence[audit.AuditEntry], effects: Sequence[Effect], limit: int) -> AuditEntries:
+    """Render a page of the log; a full page has a `next`."""
+    return {
+        "entries": [audit_entry(entry) for entry in entries],
+        "caused": [_effect(effect) for effect in effects],
+        "next": entries[-1].id if len(entries) == limit else None,
+    }
+
+
+def audit_entry(entry: audit.AuditEntry) -> AuditEntry:
+    """Render an entry of the log."""
+    return {
+        "id": entry.id,
+        "at": entry.at,
+        "way": entry.way,
+        "actor": entry.actor,
+        "request_id": entry.request_id,
+        "action": entry.action,
+        "subject": entry.subject,
+        "before": entry.before,
+        "after": entry.after,
+    }
+
+
+def _effect(effect: Effect) -> RequestEffect:
+    return {
+        "kind": effect.kind,
+        "subject": effect.subject,
+        "state": effect.state,
+        "at": effect.at,
+        "error": effect.error,
+    }

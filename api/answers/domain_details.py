@@ -1,0 +1,46 @@
+"""What the items of both products' sorted and searched lists show beside those of the plain ones."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from common.db.domain_pages import ListedDomain
+
+ProductStatus = Literal["active", "inactive"]
+
+
+class CertificateInService(TypedDict):
+    issuer: str
+    expiresAt: datetime
+
+
+class DomainDetails(TypedDict):
+    id: str
+    createdAt: datetime
+    updatedAt: datetime
+    """When its settings were last changed by a call."""
+    certificate: CertificateInService | None
+    """Null until there is one."""
+
+
+def details(domain: ListedDomain) -> DomainDetails:
+    """Render the id, times and certificate of a domain."""
+    certificate: CertificateInService | None = None
+    if domain.issuer is not None and domain.not_after is not None:
+        certificate = {"issuer": domain.issuer, "expiresAt": domain.not_after}
+    return {
+        "id": _id(domain),
+        "createdAt": domain.created_at,
+        "updatedAt": domain.updated_at,
+        "certificate": certificate,
+    }
+
+
+def _id(domain: ListedDomain) -> str:
+    """Return the id of an enrolment: a name that is removed and added again gets another."""
+    identity = f"{domain.product} {domain.domain} {domain.created_at.timestamp():.6f}"
+    return f"dom_{hashlib.sha256(identity.encode()).hexdigest()[:24]}"

@@ -1,0 +1,52 @@
+"""The answers that have a message: accepted changes and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NotRequired, cast
+
+from typing_extensions import TypedDict
+
+from api.errors import Refused
+from api.notices import Notice, combined
+
+
+class Problem(TypedDict):
+    """Every error."""
+
+    message: str
+    code: NotRequired[str | None]
+    """For programs; the handbook lists all."""
+    hint: NotRequired[str | None]
+    """What to do next, in a sentence."""
+    request_id: str
+    """Names the request in the logs."""
+    flow: NotRequired[dict[str, Any] | None]
+    """With `zone_changed`: the flow with its new plan."""
+    plan: NotRequired[dict[str, Any] | None]
+    """With `written_changed`: what undo would do now."""
+    changed: NotRequired[list[dict[str, Any]] | None]
+    """With `written_changed`: what is no longer as the flow wrote it."""
+
+
+class Message(TypedDict):
+    """An accepted change. `code` and `hint` are there when visitors do not meet it yet."""
+
+    message: str
+    code: NotRequired[str | None]
+    hint: NotRequired[str | None]
+
+
+def problem_of(error: Refused, request_id: str) -> Problem:
+    """Render a refusal, with its details and with its code and hint where it has them."""
+    named = {name: text for name, text in (("code", error.code), ("hint", error.hint)) if text}
+    message = {"message": error.refusal.message, "request_id": request_id}
+    return cast("Problem", {**message, **error.details, **named})
+
+
+def message_of(text: str, notices: Iterable[Notice] = ()) -> Message:
+    """Render the answer to an accepted change, with its notices."""
+    answer: Message = {"message": text}
+    if (notice := combined(notices)) is not None:
+        answer["code"], answer["hint"] = notice
+    return answer

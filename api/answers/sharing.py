@@ -1,0 +1,100 @@
+"""Sharing links, what is behind them, and registered configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from common.db import connect_configurations, shares
+
+
+class Share(TypedDict):
+    """What is behind a sharing link: records to set, or a configuration of the connect modal."""
+
+    id: str
+    applicationId: str
+    domain: str | None
+    subdomain: str | None
+    dnsRecords: Sequence[dict[str, Any]]
+    config: Mapping[str, Any] | None
+    job_id: str | None
+    expires_at: datetime
+    token: str
+    """Opens flows, for an hour: of the link's domain and user, where it has them."""
+
+
+class SharedLink(TypedDict):
+    id: str
+    link: str
+    job_id: str | None
+    domain: str | None
+    subdomain: str | None
+    created_at: datetime
+    expires_at: datetime
+
+
+class SharedLinks(TypedDict):
+    links: list[SharedLink]
+
+
+class RegisteredConfiguration(TypedDict):
+    id: str
+    config: Mapping[str, Any]
+    created_at: datetime
+    expires_at: datetime | None
+    """null: it stays until it is deleted."""
+
+
+class RegisteredConfigurations(TypedDict):
+    configurations: list[RegisteredConfiguration]
+
+
+def share_content(share: shares.Share, token: str) -> Share:
+    """Render what is behind a link, with a token that opens its flows."""
+    return {
+        "id": share.id,
+        "applicationId": share.application_id,
+        "domain": share.domain,
+        "subdomain": share.subdomain,
+        "dnsRecords": share.records,
+        "config": share.config,
+        "job_id": share.job_id,
+        "expires_at": share.expires_at,
+        "token": token,
+    }
+
+
+def shared_link(share: shares.Share, base_url: str) -> SharedLink:
+    """Render a link; `base_url` is where the API is reached."""
+    return {
+        "id": share.id,
+        "link": f"{base_url}/share/{share.id}",
+        "job_id": share.job_id,
+        "domain": share.domain,
+        "subdomain": share.subdomain,
+        "created_at": share.created_at,
+        "expires_at": share.expires_at,
+    }
+
+
+def shared_links(found: Iterable[shares.Share], base_url: str) -> SharedLinks:
+    """Render a list of links."""
+    return {"links": [shared_link(each, base_url) for each in found]}
+
+
+def configuration(found: connect_configurations.RegisteredConfiguration) -> RegisteredConfiguration:
+    """Render a registered configuration."""
+    return {
+        "id": found.id,
+        "config": found.config,
+        "created_at": found.created_at,
+        "expires_at": found.expires_at,
+    }
+
+
+def configurations(found: Iterable[connect_configurations.RegisteredConfiguration]) -> RegisteredConfigurations:
+    """Render a list of registered configurations."""
+    return {"configurations": [configuration(each) for each in found]}

@@ -1,0 +1,120 @@
+"""Events, their deliveries, and the endpoint that they go to. Lists go back in time, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from common.db import deliveries, events, webhook_endpoints
+from common.db.deliveries import Status as DeliveryStatus
+from common.db.events import EventType
+from common.endpoint_health import disables_at
+
+
+class WebhookEvent(TypedDict):
+    id: str
+    type: EventType
+    created_at: datetime
+    delivery: DeliveryStatus | None
+    payload: dict[str, Any]
+
+
+class WebhookEvents(TypedDict):
+    events: list[WebhookEvent]
+    next: str | None
+    """Send it as `before` for the page after."""
+
+
+class Delivery(TypedDict):
+    event_id: str
+    type: EventType
+    domain: str | None
+    subdomain: str | None
+    status: DeliveryStatus
+    superseded_by: str | None
+    created_at: datetime
+    next_attempt_at: datetime | None
+    settled_at: datetime | None
+    last_error: str | None
+    attempts: Sequence[Mapping[str, Any]]
+
+
+class Deliveries(TypedDict):
+    deliveries: list[Delivery]
+    next: str | None
+
+
+class Replay(TypedDict):
+    """`more`: there may be more in the range; the same call goes on with the next."""
+
+    message: str
+    replayed: int
+    more: bool
+
+
+class TestEvent(TypedDict):
+    message: str
+    id: str
+
+
+class Endpoint(TypedDict):
+    url: str | None
+    enabled: bool
+    failing_since: datetime | None
+    disables_at: datetime | None
+    disabled_at: datetime | None
+    last_error: str | None
+
+
+def events_page(found: Sequence[events.Event], limit: int) -> WebhookEvents:
+    """Render a page of events; a full page has a `next`."""
+    return {"events": [_event(each) for each in found], "next": found[-1].id if len(found) == limit else None}
+
+
+def deliveries_page(found: Sequence[deliveries.Delivery], limit: int) -> Deliveries:
+    """Render a page of deliveries; a full page has a `next`."""
+    return {
+        "deliveries": [_delivery(each) for each in found],
+        "next": found[-1].event_id if len(found) == limit else None,
+    }
+
+
+def endpoint(url: str | None, state: webhook_endpoints.Endpoint) -> Endpoint:
+    """Render the state of the endpoint. `disables_at`: the first failure from then on disables it."""
+    return {
+        "url": url,
+        "enabled": url is not None and state.disabled_at is None,
+        "failing_since": state.failing_since,
+        "disables_at": disables_at(state),
+        "disabled_at": state.disabled_at,
+        "last_error": state.last_error,
+    }
+
+
+def _event(event: events.Event) -> WebhookEvent:
+    return {
+        "id": event.id,
+        "type": event.type,
+        "created_at": event.created_at,
+        "delivery": event.delivery,
+        "payload": event.payload,
+    }
+
+
+def _delivery(delivery: deliveries.Delivery) -> Delivery:
+    return {
+        "event_id": delivery.event_id,
+        "type": delivery.type,
+        "domain": delivery.domain,
+        "subdomain": delivery.subdomain,
+        "status": delivery.status,
+        "superseded_by": delivery.superseded_by,
+        "created_at": delivery.created_at,
+        "next_attempt_at": delivery.next_attempt_at,
+        "settled_at": delivery.settled_at,
+        "last_error": delivery.last_error,
+        "attempts": delivery.log,
+    }
