@@ -35,19 +35,22 @@ _MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
 _BATCH_LINES: Final = 512  # some 150 KB
 # A longer write to a pipe may be mixed with another worker's (POSIX, write): no line may come near it.
 _MAX_PIPE_BYTES: Final = select.PIPE_BUF
-_LAST_WORD_SECONDS: Final = 2.0
+_CLOSE_SECONDS: Final = 2.0
 
 _log = get_logger("edge.proxy.access_log")
 
 
 def check(destination: str) -> None:
-    """Raises: `OperatorError` when it cannot be opened."""
+    """Refuse a destination that cannot be opened.
+
+    Raises: `OperatorError`.
+    """
     if destination != OFF:
         os.close(_open_first(_path(destination)))
 
 
 class AccessLog:
-    """One a worker, where there is one. `flush` is called by the worker's clock, `close` by the worker."""
+    """Writes a worker's lines. `flush` is called by the worker's clock, `close` by the worker."""
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class AccessLog:
         random: Callable[[], float],
         line_format: str = "json",
     ) -> None:
-        """`node` names this machine in each line; `user_agent`: whether lines state the client's.
+        """Open the destination. `node` names this machine in each line; `user_agent`: lines state the client's.
 
         Raises: `OperatorError` when the destination cannot be opened.
         """
@@ -85,19 +88,22 @@ class AccessLog:
             self._add(self._line(connection, time(), status, request_id, head, bytes_down, exchange, refusal))
 
     def flush(self) -> None:
+        """Have the lines so far written."""
         self._writer.flush()
 
     def close(self) -> None:
+        """Write what is there, and close the destination."""
         self._writer.close()
 
     def families(self) -> list[Family]:
+        """Return the metrics."""
         return [
             Family.of("frontage_edge_access_log_dropped", "Lines not written.", "counter", self._writer.dropped_count)
         ]
 
 
 class _Writer:
-    """Lines in, a file's bytes out. State is grouped by owner: the loop, the thread."""
+    """Writes lines to a file. State is grouped by owner: the loop, the thread."""
 
     def __init__(self, destination: str) -> None:
         # the loop's
@@ -139,10 +145,10 @@ class _Writer:
         self._batches.put(lines)
 
     def close(self) -> None:
-        """What is there is written, unless that takes too long."""
+        """Write what is there, unless that takes too long."""
         self.flush()
         self._batches.put(None)
-        self._thread.join(_LAST_WORD_SECONDS)
+        self._thread.join(_CLOSE_SECONDS)
 
     # In the thread -----------------------------------------------------------------------------------------
 

@@ -71,6 +71,7 @@ class BufferedExchange(Exchange):
             self.client.write_interim(CONTINUE)
 
     def start_with(self, data: bytes) -> bytes:
+        """Take in the body, beginning with these bytes. Return what lies beyond its end."""
         self.start()
         return self.on_request_data(data)
 
@@ -193,21 +194,25 @@ class BufferedExchange(Exchange):
     # Backpressure and ends -------------------------------------------------------------------------------
 
     def on_upstream_full(self) -> None:
+        """Send no more of the buffer, nor take more of the request."""
         self._has_room.clear()
         if not self.request_is_complete:
             super().on_upstream_full()
 
     def on_upstream_ready(self) -> None:
+        """Send the buffer again; take the request again once the buffer is sent."""
         self._has_room.set()
         if self._buffer is None:
             super().on_upstream_ready()
 
     def on_upstream_lost(self, *, in_order: bool) -> None:
+        """Stop sending, then act as any exchange."""
         self._stop_sending()
         self._is_sent = False
         super().on_upstream_lost(in_order=in_order)
 
     def on_deadline(self) -> None:
+        """End the exchange: no progress for too long."""
         if self.phase is BUFFERING:
             self._fail_with(REQUEST_TIMEOUT)
         else:

@@ -1,4 +1,4 @@
-"""Which domains are asked for most, within fixed memory, however many there are.
+"""Finds the domains that are asked for most, within fixed memory, however many there are.
 
 A space-saving summary that forgets: rates are averaged over about a minute, a fixed number of domains is kept, and one
 that comes in anew is granted the highest rate that was ever let go, itself fading: so a rate is never shown too low.
@@ -18,7 +18,7 @@ _NOTICEABLE: Final = 0.001  # requests a second
 
 
 class BusiestDomains:
-    """One a worker, fed by `edge.proxy.domain_traffic`."""
+    """Keeps a worker's rates. Fed by `edge.proxy.domain_traffic`."""
 
     __slots__ = ("_floor", "_rates")
 
@@ -27,7 +27,7 @@ class BusiestDomains:
         self._floor = 0.0
 
     def settle(self, seconds: float, counted: Mapping[str, int]) -> None:
-        """`seconds` have passed since this was last called, with so many requests of each domain."""
+        """Take in the requests of each domain in the `seconds` since this was last called."""
         fade = exp(-seconds / _MEAN_SECONDS)
         self._floor *= fade
         rates = {domain: rate * fade for domain, rate in self._rates.items()}
@@ -40,6 +40,6 @@ class BusiestDomains:
         self._rates = rates
 
     def top(self) -> dict[str, float]:
-        """Requests a second of those asked for most, most first."""
+        """Return the requests a second of the domains that are asked for most, most first."""
         shown = nlargest(_SHOWN, self._rates.items(), key=lambda item: item[1])
         return {domain: round(rate, 3) for domain, rate in shown if rate >= _NOTICEABLE}

@@ -45,8 +45,11 @@ _NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no r
 
 
 class ClientConnection(AcceptedConnection):
-    """One connection. Invariants: `exchange` is set in EXCHANGE and TUNNEL only; in READING no complete head waits,
-    unless the client must first take what was written (`_is_full`), or the work is deferred (`_is_deferred`)."""
+    """Serves one connection in HTTP/1.1.
+
+    Invariants: `exchange` is set in EXCHANGE and TUNNEL only; in READING no complete head waits, unless the client must
+    first take what was written (`_is_full`), or the work is deferred (`_is_deferred`).
+    """
 
     __slots__ = ("_memory", "_reader", "_request_id", "bytes_down", "exchange")
 
@@ -65,6 +68,7 @@ class ClientConnection(AcceptedConnection):
     # Called by the transport ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to read, or refuse a connection above a limit."""
         super().connection_made(transport)
         recent = self._worker.recent_requests[self._listening.secure, self._client.is_trusted]
         self._memory = RequestMemory(recent, self._client, self._server_name)
@@ -72,6 +76,7 @@ class ClientConnection(AcceptedConnection):
             self._refuse_connection()
 
     def data_received(self, data: bytes) -> None:
+        """Act on the client's bytes: a request, or more of the one under way."""
         state = self.state
         if state is READING:
             worker, reader, memory = self._worker, self._reader, self._memory
@@ -98,6 +103,7 @@ class ClientConnection(AcceptedConnection):
             self._continue(data)
 
     def eof_received(self) -> bool:
+        """Act on the end of the client's input. A response under way goes on."""
         self._input = ENDED
         worker, exchange = self._worker, self.exchange
         if exchange is None and not (self.state is READING and self._is_full and self._reader.buffer):
@@ -112,12 +118,14 @@ class ClientConnection(AcceptedConnection):
         return True
 
     def pause_writing(self) -> None:
+        """Pause the response: the client does not read."""
         self._is_full = True
         self._unsent_bytes = self._transport.get_write_buffer_size()
         if self.exchange is not None:
             self.exchange.on_client_full()
 
     def resume_writing(self) -> None:
+        """Resume the response, or the requests that waited behind it."""
         self._is_full = False
         if self.exchange is not None:
             self.exchange.on_client_ready()
@@ -125,11 +133,13 @@ class ClientConnection(AcceptedConnection):
             self._resume_requests()
 
     def exchanges(self) -> Sequence[Exchange]:
+        """Return the exchange under way, if there is one."""
         return (self.exchange,) if self.exchange is not None else ()
 
     # Called by the worker's clock --------------------------------------------------------------------------
 
     def on_deadline(self) -> None:
+        """End what makes no progress: the exchange, or the connection."""
         exchange = self.exchange
         if (self._is_full or exchange is None) and self._is_client_reading():
             self.deadline = self._worker.now + self._worker.exchanges.timeouts.body
@@ -145,11 +155,15 @@ class ClientConnection(AcceptedConnection):
             self._close_at_once()
 
     def _probe_client(self, exchange: Exchange) -> None:
-        """`PROBE_AFTER_SECONDS` after the end of the client's input: `check_disconnect` sees what comes of it."""
+        """Send an interim response, by which `check_disconnect` sees whether the client is there.
+
+        Called `PROBE_AFTER_SECONDS` after the end of the client's input.
+        """
         if self.exchange is exchange and not exchange.status:
             self.write(CONTINUE)
 
     def expect_last_request(self) -> None:
+        """Shorten the wait for a request: the worker leaves."""
         if self.state is READING and not self._reader.buffer:
             self.set_deadline(self._worker.idle_seconds)
 
@@ -250,7 +264,7 @@ class ClientConnection(AcceptedConnection):
         self._begin(forward, make, data)
 
     def _continue(self, data: bytes) -> None:
-        """Bytes during an exchange: of its body, of its tunnel, or of the next request."""
+        """Act on bytes during an exchange: of its body, of its tunnel, or of the next request."""
         exchange = self.exchange
         assert exchange is not None
         if self.state is TUNNEL or not exchange.request_is_complete:
@@ -270,7 +284,7 @@ class ClientConnection(AcceptedConnection):
             self.pause_reading()
 
     def _end_request(self, exchange: Exchange) -> None:
-        """The client's input has ended. A response under way goes on."""
+        """Act on the end of the client's input during an exchange. A response under way goes on."""
         if self._is_deferred:  # what came before the end is read first
             return
         if exchange.request_is_complete or exchange.status:
@@ -292,7 +306,7 @@ class ClientConnection(AcceptedConnection):
                     self._end_request(exchange)
 
     def _break_request(self, exchange: Exchange, refusal: ErrorResponse) -> None:
-        """The request's body is invalid or incomplete."""
+        """Refuse a request whose body is invalid or incomplete."""
         if exchange.cancel_with(refusal):
             self._refuse(refusal, exchange.head, exchange.head.kept, exchange)
         else:
@@ -302,36 +316,46 @@ class ClientConnection(AcceptedConnection):
 
     @property
     def request_id(self) -> str:
-        """Of the request in progress; without an access log it is made when it is first needed."""
+        """Return the id of the request in progress.
+
+        Without an access log it is made when it is first needed.
+        """
         if not self._request_id:
             self._request_id = self._worker.new_request_id()
         return self._request_id
 
     def write(self, data: bytes) -> None:
+        """Send bytes of the exchange's response."""
         self.bytes_down += len(data)
         self._transport.write(data)
 
     def write_interim(self, head: bytes) -> None:
+        """Send an interim response."""
         self.write(head)
 
     def write_head(self, head: bytes, data: bytes) -> None:
+        """Send the final head and what follows it."""
         data = head + data
         self.bytes_down += len(data)
         self._transport.write(data)
 
     def write_last(self, head: bytes, data: bytes) -> None:
+        """Send the whole response; the connection's end follows at once."""
         data = head + data
         self.bytes_down += len(data)
         self._write_last(data)
 
     def resume_reading(self) -> None:
+        """Read again, unless too much of the next requests is here."""
         if len(self._reader.buffer) <= MAX_PIPELINED_BYTES:
             self._resume_input()
 
     def forget_request(self) -> None:
+        """Parse and decide the same request anew when it comes again."""
         self._memory.forget()
 
     def on_tunnel(self) -> None:
+        """Pass bytes of both sides on as they are."""
         self.state = self.state.on_tunnel
         data = self._reader.take_rest()
         self.resume_reading()
@@ -341,6 +365,7 @@ class ClientConnection(AcceptedConnection):
             self.exchange.on_client_eof()
 
     def on_exchange_end(self, ending: Ending) -> None:
+        """Count and log the exchange, and go on as its ending says."""
         exchange, self.exchange = self.exchange, None
         assert exchange is not None
         worker = self._worker
@@ -372,7 +397,7 @@ class ClientConnection(AcceptedConnection):
     # Own responses ----------------------------------------------------------------------------------------
 
     def _refuse_connection(self) -> None:
-        """A connection above a limit, on the plain port. On the other, TLS refuses it before it comes here."""
+        """Refuse a connection above a limit, on the plain port. On the other one, TLS has refused it."""
         if self._worker.connection_limits.may_answer:
             self._refuse(TOO_MANY_CONNECTIONS, None, b"")
         else:
@@ -401,7 +426,7 @@ class ClientConnection(AcceptedConnection):
         self._write_own(response, close=close)
 
     def _can_keep_alive(self, head: RequestHead | None) -> bool:
-        """Whether the connection may serve another request after a response of our own."""
+        """Return whether the connection may serve another request after a response of our own."""
         return (
             head is not None
             and head.fields.keep_alive

@@ -18,7 +18,7 @@ class ClientSide(Protocol):
 
     @property
     def request_id(self) -> str:
-        """The request's id; made when it is first needed."""
+        """Return the request's id; it is made when it is first needed."""
 
     def write_interim(self, head: bytes) -> None:
         """Send an interim response (RFC 9110 §15.2); others may follow."""

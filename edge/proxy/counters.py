@@ -24,7 +24,7 @@ _ORIGIN_ERRORS = frozenset({CUT_OFF, ORIGIN_DOWN, ORIGIN_INVALID, ORIGIN_RESTING
 
 
 class ExchangeCounters:
-    """Since the worker's start. Owned by its `WorkerContext`, written by its client connections."""
+    """Counts since the worker's start. Owned by its `WorkerContext`, written by its client connections."""
 
     __slots__ = (
         "_after_head",
@@ -57,7 +57,7 @@ class ExchangeCounters:
         self._domains_counted = self.domains.counted
 
     def exchange(self, exchange: Exchange) -> None:
-        """One finished exchange."""
+        """Count a finished exchange."""
         seconds = exchange.ended_at - exchange.started_at
         bucket = bisect_left(LATENCY_BOUNDS, seconds)
         status = exchange.status
@@ -69,7 +69,7 @@ class ExchangeCounters:
         if counts is None:
             counts = self.domains.open(exchange.route.domain)
         if exchange.answered_at or exchange.failure is not None:
-            bucket = self._tell_apart(exchange, bucket, seconds)
+            bucket = self._count_late_response(exchange, bucket, seconds)
             self._client_disconnects += exchange.failure is CLIENT_DISCONNECTED
             counts[ORIGIN_ERRORS] += exchange.failure in _ORIGIN_ERRORS
         counts[bucket] += 1
@@ -77,8 +77,11 @@ class ExchangeCounters:
         if status >= 400:
             counts[CLIENT_ERRORS if status < 500 else SERVER_ERRORS] += 1
 
-    def _tell_apart(self, exchange: Exchange, bucket: int, seconds: float) -> int:
-        """Most answers come with their heads, in as long as the exchange took. This one did not, or not at all.
+    def _count_late_response(self, exchange: Exchange, bucket: int, seconds: float) -> int:
+        """Count an exchange whose response did not come with its head, or not at all.
+
+        Most come with their heads, in as long as the exchange took. Return the bucket of the time until the head;
+        without a head, of the exchange.
 
         Returns the bucket of the time until the head; without a head, of the exchange.
         """
@@ -94,9 +97,11 @@ class ExchangeCounters:
         return bucket_until_head
 
     def refusal(self, code: str) -> None:
+        """Count a refusal."""
         self._refusals[code] = self._refusals.get(code, 0) + 1
 
-    def families(self, *, open_connections: int, upstream_connections: int, resting_origins: int) -> list[Family]:
+    def families(self, *, open_connections: int, upstream_connections: int, open_breakers: int) -> list[Family]:
+        """Return the metrics."""
         statuses: dict[Labels, list[float]] = {
             (str(status or "none"),): [float(n)] for status, n in enumerate(self._by_status) if n
         }
@@ -109,7 +114,7 @@ class ExchangeCounters:
             Family("frontage_edge_accepted", "Connections accepted.", "counter", samples={(): [float(self.accepted)]}),
             Family.of("frontage_edge_connections", "Connections open now.", "gauge", open_connections),
             Family.of("frontage_edge_upstream_connections", "Connections to origins.", "gauge", upstream_connections),
-            Family.of("frontage_edge_resting_origins", "Unreachable, and left alone.", "gauge", resting_origins),
+            Family.of("frontage_edge_resting_origins", "Unreachable, and left alone.", "gauge", open_breakers),
             Family("frontage_edge_exchanges", "Exchanges by status.", "counter", ("status",), samples=statuses),
             Family("frontage_edge_refusals", "Answers of our own, by code.", "counter", ("code",), samples=refusals),
             Family.of(

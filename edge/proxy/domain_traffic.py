@@ -12,8 +12,11 @@ from edge.proxy.busiest_domains import BusiestDomains
 
 
 class DomainTraffic:
-    """One a worker. `counted` is added to once a request (`common.traffic`); `settle` is called by the worker's clock,
-    so that what is kept for each domain that was asked for does not grow."""
+    """Counts a worker's requests by domain.
+
+    `counted` is added to once a request (`common.traffic`); `settle` is called by the worker's clock, so that what is
+    kept for each domain that was asked for does not grow.
+    """
 
     __slots__ = ("_busiest", "_settled", "_unreported", "counted")
 
@@ -24,13 +27,15 @@ class DomainTraffic:
         self._unreported = TrafficReport()
 
     def open(self, domain: str) -> list[int]:
-        """The counts of a domain that has none since `settle`."""
+        """Return new counts for a domain that has none since `settle`."""
         counts = self.counted[domain] = [0] * FIGURES
         return counts
 
     def settle(self, seconds: float, application_of: Callable[[str], str | None]) -> None:
-        """`seconds` have passed since this was last called. A domain that no application has any more is in the totals
-        only."""
+        """Add the counts of the `seconds` since this was last called to what is reported.
+
+        A domain that no application has any more is in the totals only.
+        """
         self._busiest.settle(seconds, {domain: requests_of(counts) for domain, counts in self.counted.items()})
         self._settled = self.total
         of_application: dict[str, list[list[int]]] = {}
@@ -46,15 +51,15 @@ class DomainTraffic:
 
     @property
     def total(self) -> list[int]:
-        """Of all domains since the worker's start."""
+        """Return the counts of all domains since the worker's start."""
         return add_up((self._settled, *self.counted.values()))
 
     def take_report(self) -> TrafficReport:
-        """What was settled since this was last called."""
+        """Return what was settled since this was last called."""
         taken, self._unreported = self._unreported, TrafficReport()
         taken.shrink()
         return taken
 
     def requests_per_second(self) -> dict[str, float]:
-        """Of the busiest domains."""
+        """Return the requests a second of the busiest domains."""
         return self._busiest.top()

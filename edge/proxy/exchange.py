@@ -39,7 +39,7 @@ from edge.upstream.connection import UpstreamConnection
 
 
 class Exchange(ResponseRelay):
-    """Created by a client connection for one request, and dropped by it when finished.
+    """One request and its response. Created by a client connection for a request, dropped by it when finished.
 
     `started_at` is monotonic.
     """
@@ -168,7 +168,10 @@ class Exchange(ResponseRelay):
 
     @property
     def _is_waiting_for_origin(self) -> bool:
-        """Whether it is the origin that makes no progress: with the answer, reading the body, or the 100 asked for."""
+        """Return whether it is the origin that makes no progress.
+
+        It may owe the answer, reading of the body, or the 100 that was asked for.
+        """
         upstream = self._upstream
         if self.request_is_complete or (upstream is not None and upstream.transport.get_write_buffer_size()):
             return True

@@ -25,6 +25,8 @@ _FREED_AT_ONCE: Final = 512
 
 
 class Heap(Protocol):
+    """The memory of a process."""
+
     def free_bytes(self) -> int:
         """Return the bytes that are free within the heap, whether the process holds their pages or not."""
 
@@ -33,10 +35,10 @@ class Heap(Protocol):
 
 
 class HeapTrimmer:
-    """One a worker, asked at each tick. Mutable state: what was free since the last trim, and in the current window;
-    whether a trim is under way.
+    """Trims the heap of a worker, which calls it at each tick.
 
-    What was free at all times since the last trim has no pages; the lowest number of free bytes says how much that is.
+    Mutable state: what was free since the last trim, and in the current window. What was free at all times since the
+    last trim has no pages; the lowest number of free bytes says how much that is.
     """
 
     __slots__ = ("_heap", "_is_trimming", "_lowest", "_lowest_in_window", "_next_sample_at", "_window_ends_at")
@@ -98,7 +100,10 @@ class GlibcHeap:
     """The heap of this process. Mutable state: the pieces that a trim has allocated."""
 
     def __init__(self) -> None:
-        """Raises: AttributeError where the C library has no such functions (glibc before 2.33, musl)."""
+        """Find the functions of the C library.
+
+        Raises: AttributeError where it has none (glibc before 2.33, musl).
+        """
         library = ctypes.CDLL(None)
         self._mallinfo = library.mallinfo2
         self._mallinfo.restype = _Mallinfo
@@ -113,10 +118,12 @@ class GlibcHeap:
         self._size_bytes = 0  # of the heap, when the trim began
 
     def free_bytes(self) -> int:
+        """Return how many bytes are free within the heap."""
         info: _Mallinfo = self._mallinfo()
         return info.fordblks
 
     def release_part(self) -> bool:
+        """Give a part of the free pages back to the system. Return whether more is to be done."""
         if self._is_freeing:
             self._free_pieces(_FREED_AT_ONCE)
         else:

@@ -59,7 +59,7 @@ class LoggedConnection:
     usual: tuple[str, ...]
 
     def __init__(self, client: Client, scheme: bytes, tls: str) -> None:
-        """`tls` is the version, "" without TLS."""
+        """Keep what all lines state. `tls` is the version, "" without TLS."""
         self.client: Final = client
         self.is_trusted: Final = client.is_trusted
         self.scheme: Final = scheme.decode()
@@ -85,12 +85,14 @@ class LineFormat(Protocol):
         exchange: Exchange | None,
         refusal: ErrorResponse | None,
     ) -> bytes:
-        """Return the line, with its end. `at` is in unix seconds; `head` is None where the request could not be read;
-        `exchange` has ended."""
+        """Return the line, with its end.
+
+        `at` is in unix seconds; `head` is None where the request could not be read; `exchange` has ended.
+        """
 
 
 class JsonLines:
-    """One JSON object a line. `node` names this machine in each."""
+    """Writes one JSON object a line. `node` names this machine in each."""
 
     __slots__ = ("_node", "_node_member", "_second", "_start", "_states_user_agent")
 
@@ -112,6 +114,7 @@ class JsonLines:
         exchange: Exchange | None,
         refusal: ErrorResponse | None,
     ) -> bytes:
+        """Return the line."""
         if (
             head is not None
             and exchange is not None
@@ -218,7 +221,7 @@ def _of_exchange(exchange: Exchange) -> dict[str, Any]:
 
 
 class CombinedLines:
-    """nginx's combined format, without query and referrer; the size is that of the head and the body."""
+    """Writes nginx's combined format, without query and referrer; the size is that of the head and the body."""
 
     __slots__ = ("_states_user_agent",)
 
@@ -236,6 +239,7 @@ class CombinedLines:
         exchange: Exchange | None,
         refusal: ErrorResponse | None,
     ) -> bytes:
+        """Return the line."""
         address, request, user_agent = connection.client.address, "-", "-"
         if head is not None:
             address = connection.client.origin(head.fields.forwarded_for)
@@ -256,8 +260,10 @@ def _combined_agent(connection: LoggedConnection, kept: bytes) -> str:
 
 
 def _remember_agent(connection: LoggedConnection, kept: bytes, agent: bytes | None) -> None:
-    """Note where the forwarded fields state the User-Agent, since a client's requests state the same at the same place:
-    looking at one place costs a third of a search."""
+    """Note where the forwarded fields state the User-Agent.
+
+    A client's requests state the same at the same place: looking at one place costs a third of a search.
+    """
     line = b"" if agent is None else _USUAL_USER_AGENT + agent + b"\r\n"
     at = kept.find(line) if line else -1
     connection.agent_at = _NOWHERE if at < 0 else slice(at, at + len(line))

@@ -27,8 +27,10 @@ _LEARN_AFTER: Final = 4
 
 @dataclass(slots=True, eq=False)
 class KnownFields:
-    """How a request with these fields was forwarded. It holds while `route` is its domain's route, which is known to be
-    so in `generation`."""
+    """How a request with these fields was forwarded.
+
+    It holds while `route` is its domain's route, which is known to be so in `generation`.
+    """
 
     block: Final[bytes | None]  # the fields, from behind the request line; None where a template reads them
     head: Final[RequestHead]
@@ -59,7 +61,7 @@ class _Learning:
 
 
 class RecentRequests:
-    """One for each of the two ports, and for clients trusted and not, since these forward differently.
+    """The requests of a worker's connections. One for each of the two ports, and for trusted clients and others.
 
     At most 1,024 blocks of fields of 4 KB, 64 templates, and 2,048 hosts of theirs; those seen first are dropped first.
     """
@@ -81,6 +83,7 @@ class RecentRequests:
         return len(self._blocks)
 
     def add(self, known: KnownFields) -> None:
+        """Remember how a request with these fields was forwarded."""
         _make_room(self._blocks, _MAX_BLOCKS)
         self._blocks[known.block] = known
 

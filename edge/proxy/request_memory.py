@@ -35,8 +35,11 @@ _MAX_LENGTHS: Final = 64  # of uploads with the same fields
 
 
 class RequestMemory:
-    """One a client connection. `head`, `route` and `upstream_head` are those of the last request that was remembered or
-    recalled; where it was one without a body, `raw` is all of it, and holds in `generation` of the replica."""
+    """What one client connection remembers.
+
+    `head`, `route` and `upstream_head` are those of the last request that was remembered or recalled; where it was one
+    without a body, `raw` is all of it, and holds in `generation` of the replica.
+    """
 
     __slots__ = (
         "_client",
@@ -61,7 +64,7 @@ class RequestMemory:
     _template_known: KnownFields
 
     def __init__(self, recent: RecentRequests, client: Client, server_name: str) -> None:
-        """`server_name` is the name that TLS was made for, "" without TLS."""
+        """Begin with nothing remembered. `server_name` is the name that TLS was made for, "" without TLS."""
         self.raw = b""
         self.generation = _NEVER
         self._recent = recent
@@ -125,14 +128,14 @@ class RequestMemory:
         self.generation = _NEVER
 
     def _recall_by_others(self, raw: bytes) -> bool:
-        """As `recall`, by a template that the connection did not use for its last request."""
+        """Recall by a template that the connection did not use for its last request."""
         matched = self._recent.match(raw)
         if matched is None or matched[0].length_at or matched[0] is self._template:
             return False
         return self._use_template(*matched) is not None and self.recall(raw)
 
     def recall_upload(self, data: bytes) -> bytes | None:
-        """As `recall`, for a request with a body that `data` begins with. Returns what follows its head, or None."""
+        """Recall a request with a body that `data` begins with. Return what follows its head, or None."""
         recent = self._recent
         end = data.find(b"\r\n\r\n") + 4
         if not 4 < end <= recent.max_bytes:
@@ -185,8 +188,10 @@ class RequestMemory:
         return True
 
     def _read_length(self, known: KnownFields, value: bytes) -> tuple[bytes, FieldFacts] | None:
-        """Return the length that the value states, and the facts of a request like the known one with such a body; None
-        where it is for the parser to judge."""
+        """Return the length that the value states, and the facts of a request with such a body.
+
+        None where it is for the parser to judge.
+        """
         length = value.strip(b" \t")
         if not length.isdigit() or len(length) > _MAX_LENGTH_DIGITS or length[:1] == b"0":
             return None
@@ -199,7 +204,7 @@ class RequestMemory:
         return length, facts
 
     def remember(self, raw: bytes, forward: Forward) -> None:
-        """`forward` is what became of `raw`, a request that `recall` did not know, or the head of one with a body."""
+        """Remember what became of `raw`, a request that `recall` did not know, or the head of one with a body."""
         if len(raw) > self._recent.max_bytes:
             return
         has_body = bool(forward.head.fields.body)

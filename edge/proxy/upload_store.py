@@ -1,4 +1,4 @@
-"""Where uploads wait that are taken in whole before their origin is asked, and how much may wait there.
+"""Keeps uploads that are taken in whole before their origin is asked, and bounds how much is kept.
 
 An upload waits in memory up to 64 KB, then in a file without a name: the file ends with its descriptor, however the
 worker ends. One thread performs all operations on files, in the order in which they are asked for: a slow disk delays
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class UploadBudget:
-    """Bytes that a worker keeps of unfinished uploads, and each application's part of them. Pure bookkeeping."""
+    """Counts the bytes that a worker keeps of unfinished uploads, and each application's part of them. Pure."""
 
     def __init__(self, total_bytes: int) -> None:
         self._total_bytes = total_bytes
@@ -41,7 +41,7 @@ class UploadBudget:
         self.used_bytes = 0
 
     def take(self, application_id: str, size: int) -> bool:
-        """Whether there is room for `size` more bytes; they are counted only then."""
+        """Count `size` more bytes if there is room for them. Return whether there is."""
         used = self._by_application.get(application_id, 0) + size
         if used > self._total_bytes // _SHARES or self.used_bytes + size > self._total_bytes:
             return False
@@ -50,6 +50,7 @@ class UploadBudget:
         return True
 
     def give_back(self, application_id: str, size: int) -> None:
+        """Count `size` bytes less."""
         self.used_bytes -= size
         left = self._by_application.get(application_id, 0) - size
         if left > 0:
@@ -59,10 +60,10 @@ class UploadBudget:
 
 
 class UploadStore:
-    """One a worker: created with its `WorkerContext` and closed by it, after all connections."""
+    """Keeps a worker's uploads. Created with its `WorkerContext` and closed by it, after all connections."""
 
     def __init__(self, directory: Path, total_bytes: int, loop: asyncio.AbstractEventLoop) -> None:
-        """Files are made in `directory`."""
+        """Begin without files, which are made in `directory`."""
         self.directory = directory
         self.budget = UploadBudget(total_bytes)
         self.loop = loop
@@ -71,24 +72,28 @@ class UploadStore:
         self._logged_at = -_LOG_SECONDS
 
     async def run(self, operation: Callable[P, T], *arguments: P.args, **_: P.kwargs) -> T:
-        """`operation` in the files' thread, after those asked for before."""
+        """Run `operation` in the files' thread, after those asked for before."""
         return await self.loop.run_in_executor(self._thread, operation, *arguments)
 
     def begin(self, operation: Callable[[], None]) -> None:
-        """As `run`, without waiting for it."""
+        """Have `operation` run, as by `run`, without waiting for it."""
         self._thread.submit(operation)
 
     def count_streamed(self) -> None:
-        """An upload is passed on as it comes: its application's or the worker's room is used up, or the disk failed."""
+        """Count an upload that is passed on as it comes.
+
+        Its application's or the worker's room is used up, or the disk failed.
+        """
         self._streamed += 1
 
     def log_failure(self, error: OSError) -> None:
-        """Once a minute: a full disk meets every upload."""
+        """Log the error, at most once a minute: a full disk meets every upload."""
         if self.loop.time() - self._logged_at >= _LOG_SECONDS:
             self._logged_at = self.loop.time()
             _log.warning("uploads cannot be buffered", directory=str(self.directory), error=str(error))
 
     def families(self) -> list[Family]:
+        """Return the metrics."""
         return [
             Family.of(
                 "frontage_edge_buffered_upload_bytes",
@@ -105,11 +110,12 @@ class UploadStore:
         ]
 
     def close(self) -> None:
+        """Close the thread once its operations are done."""
         self._thread.shutdown(wait=False)
 
 
 class UploadBuffer:
-    """One upload: written at its end, read from any place. Created by its exchange, which closes it."""
+    """Keeps one upload: written at its end, read from any place. Created by its exchange, which closes it."""
 
     __slots__ = ("_application_id", "_file", "_file_bytes", "_memory", "_store", "_taken_bytes")
 
@@ -123,19 +129,22 @@ class UploadBuffer:
 
     @property
     def size(self) -> int:
+        """Return how many bytes are kept."""
         return self._file_bytes + len(self._memory)
 
     @property
     def memory_bytes(self) -> int:
+        """Return how many of them are in memory."""
         return len(self._memory)
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether all of it is: `content` is the upload."""
+        """Return whether `content` is all of the upload."""
         return not self._file_bytes
 
     @property
     def content(self) -> bytes:
+        """Return what is in memory."""
         return bytes(self._memory)
 
     def add(self, data: bytes) -> bool:
@@ -159,7 +168,7 @@ class UploadBuffer:
         del self._memory[: len(data)]
 
     async def read(self, position: int) -> bytes:
-        """Some bytes from `position`, which is below `size`.
+        """Return some bytes from `position`, which is below `size`.
 
         Raises: OSError.
         """
@@ -169,6 +178,7 @@ class UploadBuffer:
         return bytes(memoryview(self._memory)[position - self._file_bytes :])
 
     def close(self) -> None:
+        """Forget the upload."""
         self._store.budget.give_back(self._application_id, self._taken_bytes)
         self._taken_bytes = 0
         self._memory.clear()
@@ -177,7 +187,7 @@ class UploadBuffer:
 
 
 class _UnnamedFile:
-    """Used in the files' thread only. Opened by the first `write`."""
+    """A file used in the files' thread only. Opened by the first `write`."""
 
     __slots__ = ("_directory", "_file")
 
@@ -186,7 +196,10 @@ class _UnnamedFile:
         self._file: BinaryIO | None = None
 
     def write(self, data: bytes, position: int) -> None:
-        """All of it. Raises: OSError."""
+        """Write all of the data.
+
+        Raises: OSError.
+        """
         if self._file is None:
             self._file = tempfile.TemporaryFile(buffering=0, prefix="upload-", dir=self._directory)  # noqa: SIM115
         view = memoryview(data)
@@ -196,7 +209,10 @@ class _UnnamedFile:
             view = view[written:]
 
     def read(self, size: int, position: int) -> bytes:
-        """At most `size` bytes, not none. Raises: OSError."""
+        """Return at most `size` bytes, not none.
+
+        Raises: OSError.
+        """
         assert self._file is not None, "read before it was written"
         data = os.pread(self._file.fileno(), size, position)
         if not data:

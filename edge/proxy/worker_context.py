@@ -58,9 +58,14 @@ _SETTLE_SECONDS = 1.0
 class ReplicaView(RecordReader, Protocol):
     """What the data path reads of the replica."""
 
-    def generation(self) -> int: ...
-    def is_cut_off(self) -> bool: ...
-    def is_unattended(self) -> bool: ...
+    def generation(self) -> int:
+        """Return the number that moves with each commit."""
+
+    def is_cut_off(self) -> bool:
+        """Return whether Postgres is out of reach of this node."""
+
+    def is_unattended(self) -> bool:
+        """Return whether no monitor obtains certificates."""
 
 
 class Connection(Protocol):
@@ -68,15 +73,24 @@ class Connection(Protocol):
 
     deadline: float  # by `WorkerContext.now`
 
-    def exchanges(self) -> Sequence[Exchange]: ...
-    def on_deadline(self) -> None: ...
-    def check_disconnect(self) -> None: ...
-    def expect_last_request(self) -> None: ...
-    def abort(self) -> None: ...
+    def exchanges(self) -> Sequence[Exchange]:
+        """Return the exchanges under way."""
+
+    def on_deadline(self) -> None:
+        """Act on the lack of progress."""
+
+    def check_disconnect(self) -> None:
+        """Abort the connection if its client disconnected while it is not read from."""
+
+    def expect_last_request(self) -> None:
+        """Keep the connection for one more request only."""
+
+    def abort(self) -> None:
+        """End the connection at once."""
 
 
 class WorkerContext:
-    """One a worker: created by its composition root, closed by it; every `ClientConnection` refers to it."""
+    """The shared parts of a worker. Created and closed by its composition root."""
 
     def __init__(
         self, settings: Settings, reader: ReplicaView, keyring: Keyring, loop: asyncio.AbstractEventLoop
@@ -128,14 +142,15 @@ class WorkerContext:
         self.on_replica_change()
 
     def is_idle(self) -> bool:
-        """No exchange is under way."""
+        """Return whether no exchange is under way."""
         return not any(connection.exchanges() for connection in self.connections)
 
     def measurements(self) -> list[Family]:
+        """Return the metrics of the data path."""
         own = self.counters.families(
             open_connections=self.connection_limits.open_count,
             upstream_connections=self.upstream_count,
-            resting_origins=self._dispatcher.resting_origins,
+            open_breakers=self._dispatcher.open_breakers,
         )
         of_log = self.access_log.families() if self.access_log else ()
         return [
@@ -147,37 +162,47 @@ class WorkerContext:
         ]
 
     def failing_origins(self) -> list[FailingOrigin]:
+        """Return origins that could not be reached in the last minute."""
         return self._dispatcher.failing_origins()
 
     def take_recovered_origins(self) -> list[OriginIdentity]:
+        """Return origins that were reached again since this was last called."""
         return self._dispatcher.take_recovered()
 
     def note_recovered_origins(self, origins: Sequence[OriginIdentity]) -> None:
+        """Note that another worker reached these origins again."""
         self._dispatcher.note_recovered(origins)
 
     def take_traffic(self) -> TrafficReport:
-        """What was counted for each domain since this was last called, up to `_SETTLE_SECONDS` ago."""
+        """Return what was counted for each domain since this was last called.
+
+        Counts of the last `_SETTLE_SECONDS` may be missing.
+        """
         return self.counters.domains.take_report()
 
     @property
     def upstream_count(self) -> int:
-        """Connections to origins: idle, leased or being made."""
+        """Return the number of connections to origins: idle, leased or being made."""
         return self._dispatcher.open_count
 
     def on_replica_change(self) -> None:
+        """Serve by the replica's last commit."""
         self.routes.generation = self._reader.generation() + self._keyring.revision  # neither ever falls
 
     def date_field(self) -> bytes:
+        """Return the Date field for now."""
         return date_field(self.unix_seconds())
 
     def unix_seconds(self) -> int:
+        """Return the time of day, in whole seconds."""
         return int(self._clock.now().timestamp())
 
     def is_awaiting_certificate(self, domain: str) -> bool:
+        """Return whether HTTPS fails at the domain until its certificate is issued."""
         return is_awaiting_certificate(read_certificate_state(self._reader, domain), self.unix_seconds())
 
     def challenge_answer(self, head: RequestHead) -> bytes | None:
-        """The body that answers an HTTP-01 challenge; None where the edge does not answer it itself."""
+        """Return the body that answers an HTTP-01 challenge; None where the edge does not answer it."""
         thumbprint = read_thumbprint(self._reader)
         if thumbprint is None:
             return None
@@ -189,7 +214,7 @@ class WorkerContext:
         return key_authorization(head, thumbprint) if is_ours else None
 
     def drain(self) -> None:
-        """From now on each response closes its connection.
+        """Have each response close its connection from now on.
 
         A keep-alive client may already have sent its next request: closing at once would lose it.
         """
@@ -199,6 +224,7 @@ class WorkerContext:
             connection.expect_last_request()
 
     def close(self) -> None:
+        """End all connections, to clients and to origins."""
         self._ticking.cancel()
         for connection in list(self.connections):
             connection.abort()
@@ -239,7 +265,10 @@ class WorkerContext:
         return None if route is None else route.application_id
 
     def _close_removed_domains(self) -> None:
-        """A deleted domain serves no more, and another application's not for its predecessor: tunnels end too."""
+        """End the connections of domains that were deleted, or that another application has now.
+
+        Tunnels end, too.
+        """
         for connection in list(self.connections):
             for exchange in connection.exchanges():
                 route = self.routes.find(exchange.route.domain)

@@ -19,8 +19,11 @@ LAST_REQUEST_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """Reasons for the defaults stand in `common.settings`. Idle seconds: between requests, and of a connection to an
-    origin; `head_seconds`: for a whole head, or PROXY header, from the first byte."""
+    """The bounds of a worker; reasons for the defaults stand in `common.settings`.
+
+    Idle seconds: between requests, and of a connection to an origin; `head_seconds`: for a whole head, or PROXY header,
+    from the first byte.
+    """
 
     head: HeadLimits
     max_body_bytes: int | None
@@ -39,7 +42,10 @@ class WorkerLimits:
 
     @classmethod
     def of(cls, settings: Settings) -> WorkerLimits:
-        """Client connections are also bounded by the descriptors that the process may open."""
+        """Return the settings' bounds.
+
+        Client connections are also bounded by the descriptors that the process may open.
+        """
         return cls(
             head=HeadLimits(settings.edge_max_fields, settings.edge_max_head_bytes, settings.edge_max_target_bytes),
             max_body_bytes=settings.edge_max_body_bytes,

@@ -1,7 +1,8 @@
-"""Applications, built from the replica's records, once for all of their routes: secrets are opened here, and only here.
+"""Builds applications from the replica's records, once for all of their routes.
 
-A secret that does not open is done without: the origin will refuse what lacks its token or signature, which is
-better than not serving those that do not care. It is tried again once the master key file is another.
+Secrets are opened here, and only here. A secret that does not open is done without: the origin will refuse what lacks
+its token or signature, which is better than not serving those that do not care. It is tried again once the master key
+file is another.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _log = get_logger("edge.replica.applications")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplicatedApplication:
-    """Replaced, never changed; the very object stays while the record does. `record` is None when it is unusable."""
+    """An application as served. Replaced, never changed; the very object stays while the record does.
+
+    `record` is None when it is unusable.
+    """
 
     id: str
     content: bytes
@@ -39,7 +43,7 @@ class _RememberedApplication(NamedTuple):
 
 
 class ApplicationTable:
-    """One a route table, owned by it."""
+    """Remembers the applications of one route table, which owns it."""
 
     def __init__(self, reader: RecordReader, keyring: Keyring) -> None:
         self._reader = reader
@@ -49,11 +53,11 @@ class ApplicationTable:
 
     @property
     def lacks_secrets(self) -> bool:
-        """Whether a secret of an application does not open."""
+        """Return whether a secret of an application does not open."""
         return bool(self._unreadable)
 
     def find(self, application_id: str, generation: int) -> ReplicatedApplication | None:
-        """The application as it was at this generation or is by now."""
+        """Return the application as it was at this generation or is by now."""
         known = self._applications.get(application_id)
         if known is not None and known.generation == generation:
             return known.application
@@ -100,7 +104,7 @@ class ApplicationTable:
         return Signing(key, previous, record.previous_signature_until or 0.0)
 
     def _open(self, envelope: str | None, application_id: str, purpose: str) -> bytes:
-        """b"" for none, and for what does not open."""
+        """Return the secret, b"" for none and for what does not open."""
         if envelope is None:
             return b""
         try:

@@ -15,6 +15,8 @@ _REVIEW_SECONDS = 60.0
 
 
 class Step(Enum):
+    """What to do next about the difference."""
+
     NOTHING = "nothing"
     CHANGES = "changes"
     COPY = "copy"
@@ -22,7 +24,7 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HeldCopy:
-    """A copy that would remove so many routes that an operator must say it is meant."""
+    """A copy that would remove so many routes that an operator must confirm it."""
 
     identity: str
     version: int
@@ -33,9 +35,11 @@ class HeldCopy:
     read_at: float
     """Monotonic seconds."""
 
-    def still_speaks_for(self, head: Head, now: float) -> bool:
-        """Whether copying again would show nothing new. A feed that moved is looked at again, but not at every move:
-        a copy is a lot of work."""
+    def is_still_current(self, head: Head, now: float) -> bool:
+        """Return whether copying again would show nothing new.
+
+        A feed that moved is copied again, but not at every move: a copy is a lot of work.
+        """
         if head.identity != self.identity or head.version < self.version:
             return False
         if head.version == self.version:
@@ -44,7 +48,10 @@ class HeldCopy:
 
 
 def next_step(state: ReplicaState, head: Head) -> Step:
-    """Changes lead from the replica to the feed only along one history, with no gap and nothing lost."""
+    """Return the step that the difference takes.
+
+    Changes lead from the replica to the feed only along one history, with no gap and nothing lost.
+    """
     is_other_history = state.identity != head.identity or head.version < state.version
     lacks_tombstones = any(known < purged for known, purged in zip_longest(state.positions, head.purged, fillvalue=0))
     if is_other_history or lacks_tombstones:
@@ -55,4 +62,5 @@ def next_step(state: ReplicaState, head: Head) -> Step:
 
 
 def is_mass_removal(routes: int, removed: int) -> bool:
+    """Return whether so many routes are removed that an operator must confirm it."""
     return removed > routes * _REMOVABLE_SHARE

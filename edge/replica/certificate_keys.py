@@ -1,4 +1,4 @@
-"""Whether the private keys of certificates can be used here. Pure; workers and supervisor judge by the same rules.
+"""Decides whether the private keys of certificates can be used here. Pure; workers and supervisor judge alike.
 
 It imports no database, whose modules would lengthen the start of a worker.
 """
@@ -21,8 +21,10 @@ _FEW: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class CertificateUse:
-    """Of the certificates that a worker was asked for lately: how many it can use, and how many not. `example` is the
-    domain of one of the latter; `lacks_key`: its master keys open none, or lack one that is in use."""
+    """How many of the certificates that a worker was asked for lately it can use, and how many not.
+
+    `example` is the domain of one of the latter; `lacks_key`: its master keys open none, or lack one that is in use.
+    """
 
     usable: int = 0
     unusable: int = 0
@@ -31,7 +33,7 @@ class CertificateUse:
 
     @property
     def is_failing(self) -> bool:
-        """Whether most handshakes fail here."""
+        """Return whether most handshakes fail here."""
         return self.lacks_key or (self.unusable > _FEW and self.unusable >= self.usable)
 
 
@@ -41,13 +43,15 @@ def worst_use(uses: Iterable[CertificateUse]) -> CertificateUse:
 
 
 def key_identity(domain: str) -> str:
-    """As `common.db.certificates.key_identity`."""
+    """Return the identity of a domain's key, as `common.db.certificates.key_identity`."""
     return f"certificate/{domain}/private-key"
 
 
 def is_key_missing(keyring: Keyring, sample: Mapping[str, bytes]) -> bool:
-    """Whether `keyring` lacks the master key of a record in `sample` (by domain), or opens none of them, as with other
-    bytes under the same key id. A damaged record among others does not count."""
+    """Return whether `keyring` lacks the master key of a record in `sample` (by domain), or opens none of them.
+
+    It opens none where other bytes have the same key id. A damaged record among others does not count.
+    """
     envelopes = {key_identity(domain): _envelope(record) for domain, record in sample.items()}
     sealed = {identity: envelope for identity, envelope in envelopes.items() if envelope is not None}
     if not all(keyring.has_key_for(envelope, identity) for identity, envelope in sealed.items()):
@@ -64,7 +68,7 @@ def _opens(keyring: Keyring, envelope: bytes, identity: str) -> bool:
 
 
 def _envelope(certificate: bytes) -> bytes | None:
-    """None where the record is damaged."""
+    """Return the key's envelope, None where the record is damaged."""
     try:
         return base64.b64decode(read_record(CertificateRecord, certificate).private_key)
     except (RecordUnusable, binascii.Error):

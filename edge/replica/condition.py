@@ -22,8 +22,11 @@ def condition_of(
     held: HeldCopy | None,
     admin: str,
 ) -> Condition:
-    """`use`: what the workers make of the certificates. `write_error`: why the replica could not be written the last
-    time. `admin`: the address of the admin port."""
+    """Return the condition of this edge.
+
+    `use`: what the workers make of the certificates. `write_error`: why the replica could not be written the last time.
+    `admin`: the address of the admin port.
+    """
     if lacks_key or use.lacks_key:
         return Condition(
             "unusable",

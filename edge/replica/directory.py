@@ -1,4 +1,4 @@
-"""The replica's directory: where it lies, who may write, which form it has. Decides nothing about its content.
+"""Opens the replica's directory: where it lies, who may write, which form it has. Decides nothing about its content.
 
 An LMDB environment of three databases: two copies, of which one serves, and ``meta`` that names it. A copy maps
 ``<kind>/<key>`` to the content as Postgres wrote it, JSON text. A directory has one writer, by `common.file_locks`, and
@@ -28,15 +28,17 @@ _REMOTE_FILE_SYSTEMS = frozenset(
 
 
 def replica_path(state_dir: Path) -> Path:
+    """Return where the replica lies."""
     return state_dir / "edge" / "replica"
 
 
 def entry_key(kind: str, key: str) -> bytes:
+    """Return the key of an entry in a copy."""
     return f"{kind}/{key}".encode()
 
 
 def open_for_writing(path: Path) -> tuple[lmdb.Environment, FileLock]:
-    """The environment, made if there is none, and the lock that keeps other writers out until it is closed.
+    """Return the environment, made if there is none, and the lock that keeps other writers out until closed.
 
     Raises: `OperatorError`.
     """
@@ -55,7 +57,10 @@ def open_for_writing(path: Path) -> tuple[lmdb.Environment, FileLock]:
 
 
 def open_for_reading(path: Path) -> lmdb.Environment:
-    """Raises: `OperatorError`, also when no writer has made the environment yet."""
+    """Return the environment.
+
+    Raises: `OperatorError`, also when no writer has made the environment yet.
+    """
     try:
         _check_format(path, create=False)
     except OSError as error:
@@ -104,14 +109,14 @@ def _check_format(path: Path, *, create: bool) -> None:
 
 
 def _refuse_remote(path: Path) -> None:
-    """LMDB's locks and maps work among processes of one machine only."""
+    """Refuse a network file system: LMDB's locks and maps work among processes of one machine only."""
     kind = _file_system(path)
     if kind in _REMOTE_FILE_SYSTEMS:
         raise OperatorError(f"FRONTAGE_STATE_DIR lies on {kind}, a network file system: the replica needs a local one")
 
 
 def _file_system(path: Path) -> str | None:
-    """The type of the file system `path` lies on (proc(5), mountinfo); None where that is unknown."""
+    """Return the type of the file system of `path` (proc(5), mountinfo); None where that is unknown."""
     device = os.stat(path).st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:

@@ -37,14 +37,17 @@ from edge.replica.store import Store
 _NAME = "frontage edge lease"
 _RENEWAL_SECONDS = 1.0
 _RETRY_SECONDS = 0.25
-_FAREWELL_SECONDS = 1.0
+_RELEASE_SECONDS = 1.0
 _LOSSES_OF_A_COPY = 2  # one may be a database that has lost the latest seconds
 
 _log = get_logger("edge.replica.lease")
 
 
 class EdgeLease:
-    """One a replicator, which runs it as a task. Sessions of its own, so that a long copy does not let it lapse."""
+    """Renews the lease.
+
+    Run by a replicator as a task, on sessions of its own, so that a long copy does not let it lapse.
+    """
 
     def __init__(
         self,
@@ -55,7 +58,7 @@ class EdgeLease:
         read_state: Callable[[], tuple[Condition, datetime | None]],
         software_version: str,
     ) -> None:
-        """`read_state`: the edge's condition, and since when a copy has been held back."""
+        """Prepare to run. `read_state`: the edge's condition, and since when a copy has been held back."""
         self.failing_origins: tuple[FailingOrigin, ...] = ()
         self.traffic: EdgeTraffic | None = None
         self.unusable = NONE_UNUSABLE
@@ -77,11 +80,11 @@ class EdgeLease:
         self._losses = 0
 
     def note_reached(self) -> None:
-        """Postgres has answered."""
+        """Note that Postgres has answered."""
         self.reached_at = self._clock.monotonic()
 
     def report_soon(self) -> None:
-        """The version or the condition has changed."""
+        """Renew soon: the version or the condition has changed."""
         self._due.set()
 
     async def run(self) -> None:
@@ -157,7 +160,7 @@ class EdgeLease:
                         unusable = self.unusable
                         await edge_nodes.report_unusable(session, self._node_id, unusable)
                     self.note_reached()
-                    if not await self._look_around(session):
+                    if not await self._check_monitors_and_lease(session):
                         return
                     with suppress(TimeoutError):
                         async with asyncio.timeout(_RENEWAL_SECONDS):
@@ -165,9 +168,11 @@ class EdgeLease:
         finally:
             session.terminate()
 
-    async def _look_around(self, session: Connection) -> bool:
-        """Look for monitors, and return whether the lease is still ours. At most once every `_RENEWAL_SECONDS`,
-        however fast versions move."""
+    async def _check_monitors_and_lease(self, session: Connection) -> bool:
+        """Look for monitors, and return whether the lease is still ours.
+
+        At most once every `_RENEWAL_SECONDS`, however fast versions move.
+        """
         now = self._clock.monotonic()
         if now - self._looked_at < _RENEWAL_SECONDS / 2:
             return True
@@ -178,7 +183,7 @@ class EdgeLease:
 
     async def _end(self) -> None:
         with suppress(DatabaseUnavailable, OperatorError, TimeoutError):
-            async with asyncio.timeout(_FAREWELL_SECONDS):
+            async with asyncio.timeout(_RELEASE_SECONDS):
                 session = await open_session(self._dsn_provider(), _NAME, self._patience)
                 try:
                     with border(session):

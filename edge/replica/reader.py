@@ -23,10 +23,10 @@ _CERTIFICATES = b"certificate/"
 
 
 class ReplicaReader:
-    """One a process (LMDB's rule); made and closed by the worker. For one thread."""
+    """Reads the replica for one thread. One a process (LMDB's rule); made and closed by the worker."""
 
     def __init__(self, path: Path, *, environment: lmdb.Environment | None = None) -> None:
-        """`environment`: the writer's own, for reading in the process that writes.
+        """Open the replica. `environment`: the writer's own, for reading in the process that writes.
 
         Raises: `OperatorError` when there is no replica at `path`.
         """
@@ -38,12 +38,12 @@ class ReplicaReader:
         self._serving: Any = None
 
     def generation(self) -> int:
-        """Moves with each commit to the replica. Ask before reading what is to be remembered under it."""
+        """Return the number that moves with each commit. Ask before reading what is to be remembered under it."""
         with self._environment.begin() as transaction:  # a fifth of what `info` costs
             return transaction.id()
 
     def get_raw(self, kind: str, key: str) -> bytes | None:
-        """The content as stored: JSON text."""
+        """Return the content as stored: JSON text."""
         with self._environment.begin() as transaction:
             moment = transaction.id()
             if moment != self._seen:
@@ -55,21 +55,25 @@ class ReplicaReader:
             return transaction.get(entry_key(kind, key), db=self._serving)
 
     def get(self, kind: str, key: str) -> dict[str, Any] | None:
+        """Return the content, decoded."""
         content = self.get_raw(kind, key)
         return None if content is None else orjson.loads(content)
 
     def is_cut_off(self) -> bool:
-        """Whether Postgres has not answered this node for a whole lease period."""
+        """Return whether Postgres has not answered this node for a whole lease period."""
         with self._environment.begin(db=self._meta) as transaction:
             return transaction.get(WRITER_CUT_OFF) is not None
 
     def is_unattended(self) -> bool:
-        """Whether no monitor obtains certificates, as far as the writer knows."""
+        """Return whether no monitor obtains certificates, as far as the writer knows."""
         with self._environment.begin(db=self._meta) as transaction:
             return transaction.get(UNATTENDED) is not None
 
     def sample_certificates(self) -> dict[str, bytes]:
-        """The contents of the first and the last certificate, by domain; fewer where there are not as many."""
+        """Return the contents of the first and the last certificate, by domain.
+
+        There are fewer where the replica has not as many.
+        """
         with self._environment.begin() as transaction:
             serving = transaction.get(SERVING, db=self._meta)
             if serving is None:
@@ -90,5 +94,6 @@ class ReplicaReader:
         }
 
     def close(self) -> None:
+        """Close the replica, unless the environment is the writer's."""
         if self._is_owner:
             self._environment.close()

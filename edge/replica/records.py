@@ -1,4 +1,4 @@
-"""What a worker reads of applications and routes, parsed once, strictly, from whatever the replica holds.
+"""Parses what a worker reads of applications and routes, once, strictly, from whatever the replica holds.
 
 Records are written by the migration of the day (the functions ``routed_content``): a field that an older one did not
 write has the meaning it had then, fields that a newer one adds are ignored.
@@ -17,13 +17,14 @@ _R = TypeVar("_R", bound="_Record")
 
 
 class RecordReader(Protocol):
-    """What is asked of `edge.replica.reader.ReplicaReader`."""
+    """The part of `edge.replica.reader.ReplicaReader` that reads records."""
 
-    def get_raw(self, kind: str, key: str) -> bytes | None: ...
+    def get_raw(self, kind: str, key: str) -> bytes | None:
+        """Return the content of a record, None if there is none."""
 
 
 class RecordUnusable(FrontageError):
-    """What the replica holds is not what this program can serve by."""
+    """The replica's record is not one that this program can serve by."""
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -31,7 +32,7 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 class ApplicationRecord(_Record, frozen=True):
-    """Secrets are envelopes in base64."""
+    """An application; secrets are envelopes in base64."""
 
     application_url: str | None = None
     root_path_access: tuple[str, ...] = ()
@@ -47,7 +48,7 @@ class ApplicationRecord(_Record, frozen=True):
 
 
 class RouteRecord(_Record, frozen=True):
-    """`origin_vouched`: `application_url` was set with full rights; else the origin gets no proof of ours."""
+    """A route. `origin_vouched`: `application_url` was set with full rights; else the origin gets no proof of ours."""
 
     application_id: Annotated[str, Meta(pattern=r"\A[!-~]{1,253}\Z")]
     application_url: str | None = None
@@ -57,25 +58,33 @@ class RouteRecord(_Record, frozen=True):
 
 
 class CertificateRecord(_Record, frozen=True):
-    """The key is an envelope in base64, in lines as Postgres breaks it."""
+    """A certificate; the key is an envelope in base64, in lines as Postgres breaks it."""
 
     chain: str
     private_key: str
 
 
 class OrderRecord(_Record, frozen=True):
+    """A certificate's order that runs."""
+
     hold_until: float  # unix seconds
 
 
 class AcmeKeyRecord(_Record, frozen=True):
+    """The ACME account key's public part."""
+
     thumbprint: Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_-]+\Z")]
 
 
 class ErrorPageRecord(_Record, frozen=True):
+    """An application's own error page."""
+
     html: str
 
 
 class AnswerRecord(_Record, frozen=True):
+    """The answer that a policy gives to every request."""
+
     status: Literal[403, 451]
     reason: str
 
@@ -87,7 +96,10 @@ class PolicyRecord(_Record, frozen=True):
 
 
 def read_record(kind: type[_R], content: bytes) -> _R:
-    """Raises: `RecordUnusable`."""
+    """Parse a record.
+
+    Raises: `RecordUnusable`.
+    """
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:

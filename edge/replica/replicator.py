@@ -53,7 +53,7 @@ _T = TypeVar("_T")
 
 
 class Replicator:
-    """One a node, owned by the supervisor: `run` as a task, `close` when no reader's wake-up matters any more.
+    """Follows the feed. One a node, owned by the supervisor: `run` as a task, `close` after the last reader.
 
     The replica's directory is made and locked by the constructor, so that workers started after it can read.
     """
@@ -70,7 +70,9 @@ class Replicator:
         keyring: Keyring | None = None,
         software_version: str = "",
     ) -> None:
-        """`keyring`: the keys of the workers; without them the condition has no report on keys. `software_version` is
+        """Make or open the replica, and lock it.
+
+        `keyring`: the keys of the workers; without them the condition has no report on keys. `software_version` is
         reported with the lease. `on_applied` is called in the loop with each version committed to the replica.
 
         Raises: `OperatorError` when the replica cannot be written by this process.
@@ -103,28 +105,28 @@ class Replicator:
 
     @property
     def version(self) -> int | None:
-        """The version served; None while nothing was ever copied."""
+        """Return the version served, None while nothing was ever copied."""
         state = self.store.state
         return None if state.identity is None else state.version
 
     @property
     def connected(self) -> bool:
-        """Whether notifications of changes arrive at once."""
+        """Return whether notifications of changes arrive at once."""
         return self._is_reached and self._listener.is_listening
 
     @property
     def age_seconds(self) -> float | None:
-        """Since the replica was last seen to equal Postgres; None if not in this process' life."""
+        """Return the time since the replica was last seen to equal Postgres; None if not in this process' life."""
         return None if self._equal_at is None else self._clock.monotonic() - self._equal_at
 
     @property
     def held_copy(self) -> HeldCopy | None:
-        """A copy that waits for an operator's word."""
+        """Return the copy that waits for an operator's confirmation."""
         return None if self._held is None else self._held[0]
 
     @property
     def condition(self) -> Condition:
-        """Whether this edge can serve and follows the feed."""
+        """Return whether this edge can serve and follows the feed."""
         return condition_of(
             key_file=self._settings.key_file,
             lacks_key=self._lacks_key(),
@@ -136,24 +138,24 @@ class Replicator:
         )
 
     def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
-        """From the next renewal on, the lease shows that this edge cannot reach these origins."""
+        """Show in the lease, from its next renewal on, that this edge cannot reach these origins."""
         self._lease.failing_origins = origins
 
     def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
-        """From the next renewal on, the lease shows that the last upgrade failed; None: it did not."""
+        """Show in the lease, from its next renewal on, that the last upgrade failed; None: it did not."""
         self._lease.failed_upgrade = failure
 
     def report_traffic(self, traffic: EdgeTraffic) -> None:
-        """From the next renewal on, the lease shows this as the traffic of the last minute."""
+        """Show this in the lease, from its next renewal on, as the traffic of the last minute."""
         self._lease.traffic = traffic
 
     def report_certificates(self, use: CertificateUse) -> None:
-        """From now on, the condition and the lease show what the workers make of the certificates."""
+        """Show in the condition and the lease what the workers make of the certificates."""
         self._use = use
         self._lease.unusable = UnusableCertificates(use.unusable, use.example)
 
     def _read_state(self) -> tuple[Condition, datetime | None]:
-        """The condition, and since when a copy has been held back."""
+        """Return the condition, and since when a copy has been held back."""
         held = self.held_copy
         return self.condition, None if held is None else held.held_at
 
@@ -177,11 +179,11 @@ class Replicator:
         self._wake.set()
 
     def keep_lease(self) -> None:
-        """When `run` ends, another writer follows at once: the node serves on."""
+        """Keep the lease when `run` ends: another writer follows at once, and the node serves on."""
         self._lease.is_kept = True
 
     def close(self) -> None:
-        """After `run` has ended."""
+        """Close the replica, after `run` has ended."""
         self._drop_session()
         self._thread.shutdown()
         self.store.close()
@@ -189,8 +191,10 @@ class Replicator:
     # Life ------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Follow for ever. At its end readers are cut off, until a later writer has caught up: an upgrade's workers
-        serve meanwhile, and hold handshakes of names that are enrolled between the two.
+        """Follow the feed until cancelled.
+
+        At its end readers are cut off, until a later writer has caught up: an upgrade's workers serve meanwhile, and
+        hold handshakes of names that are enrolled between the two.
 
         Raises: `OperatorError` for what an operator must put right, but only while there is nothing to serve.
         """
@@ -209,7 +213,10 @@ class Replicator:
                 await self._in_thread(partial(self.store.set_flags, is_cut_off=True, is_unattended=False))
 
     async def _follow(self) -> None:
-        """A commit beside another one may not notify (`common.db.feed.announce`): look once more after a change."""
+        """Catch up at each wake-up, and once more soon after a change.
+
+        A commit beside another one may not notify (`common.db.feed.announce`).
+        """
         failures = 0
         version = self.version
         self._wake.set()
@@ -256,7 +263,7 @@ class Replicator:
         self._lease.note_reached()
 
     async def _apply_changes(self, snapshot: Snapshot) -> bool:
-        """False when the changes did not lead to the feed's checksum; then nothing was applied."""
+        """Apply changes. Return False, with nothing applied, when they do not lead to the feed's checksum."""
         update = Update(self.store)
         requests = RequestsApplied()
         applied: list[str] = []
@@ -281,8 +288,8 @@ class Replicator:
         return is_equal
 
     async def _copy(self, snapshot: Snapshot) -> bool:
-        """False when the copy is held."""
-        if self._held is not None and self._held[0].still_speaks_for(snapshot.head, self._clock.monotonic()):
+        """Copy the feed. Return False when the copy is held."""
+        if self._held is not None and self._held[0].is_still_current(snapshot.head, self._clock.monotonic()):
             return False
         self._held = None
         copy = await self._in_thread(Copy, self.store, snapshot.head)
@@ -322,7 +329,7 @@ class Replicator:
 
     @asynccontextmanager
     async def _snapshot(self) -> AsyncIterator[Snapshot]:
-        """On the session kept for it; one that failed is replaced the next time."""
+        """Yield a snapshot of the feed, on the session kept for it; one that failed is replaced the next time."""
         if self._session is None or is_gone(self._session):
             self._session = await self._open_session(f"{_NAME} feed")
         try:
@@ -355,12 +362,16 @@ class Replicator:
     # What readers must know ------------------------------------------------------------------------------
 
     async def _publish_flags(self) -> None:
-        """Keep readers informed: they answer every HTTP-01 challenge (`edge.routing.certificates`) and hold handshakes
-        of unknown names (`edge.tls.shared`) from the moment that the connection to Postgres is lost, or our lease has
-        lapsed, until the replica has caught up, and while a copy waits for the operator; they hold no handshake for an
-        order while no monitor obtains certificates.
+        """Keep readers informed of what this node misses.
+
+        They answer every HTTP-01 challenge (`edge.routing.certificates`) and hold handshakes of unknown names
+        (`edge.tls.shared`) from the moment that the connection to Postgres is lost, or our lease has lapsed, until the
+        replica has caught up, and while a copy waits for the operator; they hold no handshake for an order while no
+        monitor obtains certificates.
+
         A monitor that is restarted is missed for `_UNATTENDED_SECONDS` without consequence; of monitors, an edge
-        without Postgres knows nothing new."""
+        without Postgres knows nothing new.
+        """
         while True:
             now = self._clock.monotonic()
             has_lapsed = now - self._lease.reached_at > LEASE_SECONDS
@@ -379,7 +390,10 @@ class Replicator:
 
     @property
     def _is_behind(self) -> bool:
-        """Whether the replica has not been equal to the feed since it was cut off: a new lease does not show that."""
+        """Return whether the replica has not been equal to the feed since it was cut off.
+
+        A new lease does not show that.
+        """
         return self.store.is_cut_off and (self._equal_at is None or self._equal_at < self._cut_off_at)
 
 

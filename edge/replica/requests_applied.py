@@ -11,7 +11,10 @@ _MOST_KEYS = 8
 
 
 class RequestsApplied:
-    """One for each application of changes. Bounded: a replica that was away for long has many to apply."""
+    """Collects the requests of one application of changes.
+
+    Bounded: a replica that was away for long has many to apply.
+    """
 
     def __init__(self) -> None:
         self._keys: dict[str, list[str]] = {}
@@ -26,5 +29,5 @@ class RequestsApplied:
                 keys.append(f"{entry.kind} {entry.key}")
 
     def shown(self) -> Iterator[tuple[str, list[str]]]:
-        """Each request's id and the kinds and keys of its changes."""
+        """Yield each request's id and the kinds and keys of its changes."""
         yield from self._keys.items()

@@ -1,9 +1,9 @@
-"""Routes, built from the replica's records and remembered while they stay the same.
+"""Builds routes from the replica's records, and remembers them while they stay the same.
 
-A worker's generation moves with each commit to the replica. A remembered route of an older generation is read again
-(3 µs) and kept, the very object, when its records are the same bytes; unknown names are never remembered.
-A record that cannot be served by makes a route that refuses, for its own domain and no other; it is remembered like any
-other, so that it is logged once.
+A worker's generation moves with each commit to the replica. A remembered route of an older generation is read again (3
+µs) and kept, the very object, when its records are the same bytes; unknown names are never remembered. A record that
+cannot be served by makes a route that refuses, for its own domain and no other; it is remembered like any other, so
+that it is logged once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _log = get_logger("edge.replica.routes")
 
 
 def read_application_id(reader: RecordReader, domain: str) -> str | None:
-    """The application that has the domain in the replica now; None if there is none, or its record is unusable."""
+    """Return the application that has the domain in the replica now.
+
+    None if there is none, or its record is unusable.
+    """
     for product in _PRODUCTS:
         content = reader.get_raw("route", f"{product}/{domain}")
         if content is not None:
@@ -57,10 +60,13 @@ class _RememberedRoute:
 
 
 class RouteTable:
-    """One a worker, asked by every request; `generation` is set after each commit."""
+    """The routes of a worker, asked for by every request; `generation` is set after each commit."""
 
     def __init__(self, reader: RecordReader, keyring: Keyring, *, api_domain: str | None = None) -> None:
-        """`api_domain`: the operator's own, which may lead to the management API; no application can enrol it."""
+        """Begin with nothing remembered.
+
+        `api_domain`: the operator's own, which may lead to the management API; no application can enrol it.
+        """
         self._reader = reader
         self._api_domain = api_domain
         self._applications = ApplicationTable(reader, keyring)
@@ -68,7 +74,7 @@ class RouteTable:
         self.generation = 0
 
     def find(self, domain: str) -> Route | None:
-        """The route of a normalised host name; Power's wins over Secure's."""
+        """Return the route of a normalised host name; Power's wins over Secure's."""
         known = self._routes.get(domain)
         if known is not None and known.generation == self.generation:
             return known.route
@@ -83,11 +89,14 @@ class RouteTable:
 
     @property
     def lacks_secrets(self) -> bool:
-        """Whether a secret of an application does not open."""
+        """Return whether a secret of an application does not open."""
         return self._applications.lacks_secrets
 
     def error_page(self, domain: str) -> str | None:
-        """The page that the domain's application shows instead of ours. Not remembered: pages are large, errors few."""
+        """Return the page that the domain's application shows instead of ours.
+
+        It is not remembered: pages are large, errors few.
+        """
         route = self.find(domain)
         if route is None or not route.application_id:
             return None
@@ -98,7 +107,10 @@ class RouteTable:
             return None  # ours will do
 
     def _forget_some(self) -> None:
-        """Those remembered longest; many at once, for a dictionary's first is hard to find once others were taken."""
+        """Forget the routes remembered longest.
+
+        Many at once, for a dictionary's first is hard to find once others were taken.
+        """
         for domain in list(islice(self._routes, 1 + _MAX_REMEMBERED // 16)):
             del self._routes[domain]
 
@@ -120,12 +132,12 @@ class RouteTable:
         return application is None or self._applications.find(application.id, self.generation) is application
 
     def _policies(self, domain: str, application_id: str) -> tuple[bytes, ...]:
-        """The records of the domain's policy and of its application's, as far as there are any."""
+        """Return the records of the domain's policy and of its application's, as far as there are any."""
         keys = (f"domain/{domain}", f"application/{application_id}")
         return tuple(content for key in keys if (content := self._reader.get_raw("policy", key)) is not None)
 
     def _build(self, domain: str, product: Product, content: bytes) -> _RememberedRoute | None:
-        """None while the application is not there."""
+        """Return the route, None while the application is not there."""
         application = None
         application_id = ""
         try:
@@ -147,7 +159,7 @@ class RouteTable:
 
 
 def _answer(domain: str, policies: tuple[bytes, ...]) -> ErrorResponse | None:
-    """What the first policy that answers has every request answered; one that cannot be read lets none through."""
+    """Return the answer of the first policy that has one; a policy that cannot be read lets no request through."""
     try:
         answers = [read_record(PolicyRecord, content).answer for content in policies]
     except RecordUnusable as error:
@@ -157,7 +169,10 @@ def _answer(domain: str, policies: tuple[bytes, ...]) -> ErrorResponse | None:
 
 
 def _route(domain: str, product: Product, record: RouteRecord, application: ReplicatedApplication) -> Route:
-    """Raises: `RecordUnusable`, `InvalidUrl`, `InvalidName`."""
+    """Return the route that the record describes.
+
+    Raises: `RecordUnusable`, `InvalidUrl`, `InvalidName`.
+    """
     options = application.record
     if options is None:
         raise RecordUnusable("its application is unusable")
@@ -186,7 +201,9 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Repl
 
 @lru_cache(maxsize=1024)
 def _origin(application_url: str, server_name: str | None, verify: bool) -> tuple[Origin, bytes, bytes]:
-    """The origin, its authority and its path, if it has one; the very same for the many domains of one application.
+    """Return the origin, its authority and its path, if it has one.
+
+    They are the very same for the many domains of one application.
 
     Raises: `InvalidUrl`, `InvalidName`.
     """
@@ -196,6 +213,9 @@ def _origin(application_url: str, server_name: str | None, verify: bool) -> tupl
 
 
 def _redirect_to(text: str) -> RedirectTo:
-    """Raises: `InvalidUrl`."""
+    """Return the address that `text` states.
+
+    Raises: `InvalidUrl`.
+    """
     url = parse_redirect_target(text)
     return RedirectTo(url.host, f"{url.scheme}://{url.authority}".encode(), url.path.encode())

@@ -1,4 +1,4 @@
-"""Writing the replica: changes in one transaction, or a whole copy beside the serving one and then a swap.
+"""Writes the replica: changes in one transaction, or a whole copy beside the serving one and then a swap.
 
 Content, version and checksum are committed together, so that after a crash the replica is what it was before or what
 it was to become. The checksum is over what is really stored. Everything here blocks; all of it is called from one
@@ -27,9 +27,11 @@ _ROUTE = "route"
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """The replica's own record of its state. `positions` are its versions in each shard of the feed. `skew` is the
-    difference between its checksum and the feed's when it was copied: zero, unless the feed differed from its
-    tables."""
+    """The replica's own record of its state. `positions` are its versions in each shard of the feed.
+
+    `skew` is the difference between its checksum and the feed's when it was copied: zero, unless the feed differed from
+    its tables.
+    """
 
     serving: int = 0
     identity: str | None = None
@@ -41,19 +43,23 @@ class ReplicaState:
 
     @classmethod
     def from_stored(cls, stored: bytes) -> ReplicaState:
-        """As written by `Store.write_state`; before the feed had shards, without positions."""
+        """Return the state that `Store.write_state` wrote; before the feed had shards, without positions."""
         fields = orjson.loads(stored)
         return cls(**fields | {"positions": tuple(fields.get("positions", [fields["version"]]))})
 
     def equals(self, head: Head) -> bool:
+        """Return whether the replica equals the feed at `head`."""
         return (self.identity, self.version, self.checksum ^ self.skew) == (head.identity, head.version, head.checksum)
 
 
 class Store:
-    """The one writer of a replica. Created by the replicator, which closes it."""
+    """Writes a replica, as its only writer. Created by the replicator, which closes it."""
 
     def __init__(self, path: Path) -> None:
-        """Raises: `OperatorError` when the directory cannot be used or another process writes there."""
+        """Open the directory.
+
+        Raises: `OperatorError` when it cannot be used or another process writes there.
+        """
         self.environment, self._lock = open_for_writing(path)
         self.meta = self.environment.open_db(META)
         self.copies = [self.environment.open_db(name) for name in COPIES]
@@ -66,6 +72,7 @@ class Store:
             self.is_unattended = transaction.get(UNATTENDED) is not None
 
     def write_state(self, transaction: lmdb.Transaction, state: ReplicaState) -> None:
+        """Write the state within the transaction."""
         transaction.put(_STATE, orjson.dumps(asdict(state)), db=self.meta)
         transaction.put(SERVING, b"%d" % state.serving, db=self.meta)
 
@@ -80,17 +87,20 @@ class Store:
         self.is_cut_off, self.is_unattended = is_cut_off, is_unattended
 
     def reader(self) -> ReplicaReader:
-        """A reader for this process, which may open the environment only once."""
+        """Return a reader for this process, which may open the environment only once."""
         return ReplicaReader(Path(self.environment.path()), environment=self.environment)
 
     def close(self) -> None:
+        """Close the environment, and let another writer open it."""
         self.environment.close()
         self._lock.release()
 
 
 class Update:
-    """Changes on their way into the serving copy: invisible until `commit`, nothing after `abort`. Made anywhere, then
-    `begin`, `put` and `commit` in the thread, and `abort` at last in any case."""
+    """Writes changes into the serving copy: invisible until `commit`, nothing after `abort`.
+
+    Made anywhere, then `begin`, `put` and `commit` in the thread, and `abort` at last in any case.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -100,9 +110,11 @@ class Update:
         self._transaction: lmdb.Transaction | None = None
 
     def begin(self) -> None:
+        """Begin the transaction."""
         self._transaction = self._store.environment.begin(write=True)
 
     def put(self, entries: Iterable[FeedEntry]) -> None:
+        """Write these entries."""
         transaction = self._open()
         for kind, key, content, _ in entries:
             name = entry_key(kind, key)
@@ -118,7 +130,7 @@ class Update:
                 self._routes += (content is not None) - (old is not None)
 
     def commit(self, head: Head) -> bool:
-        """Whether the replica now equals the feed at `head`; if the changes do not lead there, nothing was written."""
+        """Commit. Return False, with nothing written, if the replica would not equal the feed at `head`."""
         state = replace(
             self._store.state,
             version=head.version,
@@ -135,7 +147,7 @@ class Update:
         return True
 
     def abort(self) -> None:
-        """Harmless after `commit`."""
+        """Write nothing; harmless after `commit`."""
         if self._transaction is not None:
             self._transaction.abort()
 
@@ -145,7 +157,7 @@ class Update:
 
 
 class Copy:
-    """A whole copy of the feed at `head`, written beside the one that serves, in transactions of bounded size."""
+    """Writes a whole copy of the feed at `head` beside the one that serves, in transactions of bounded size."""
 
     def __init__(self, store: Store, head: Head) -> None:
         self._store = store
@@ -161,10 +173,11 @@ class Copy:
 
     @property
     def removed_routes(self) -> int:
-        """Routes that serve now and would not after `swap`."""
+        """Return how many routes serve now and would not after `swap`."""
         return self._store.state.routes - self._kept_routes
 
     def put(self, entries: Iterable[FeedEntry]) -> None:
+        """Write these entries."""
         with self._store.environment.begin(write=True, db=self._new) as transaction:
             for kind, key, content, _ in entries:
                 if content is None:

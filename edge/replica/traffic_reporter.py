@@ -24,7 +24,7 @@ log = get_logger("edge.replica")
 
 
 class TrafficReporter:
-    """Created and run by the supervisor, as one task, which ends after `finish`."""
+    """Writes counts to Postgres. Created and run by the supervisor, as one task, which ends after `finish`."""
 
     def __init__(
         self,
@@ -63,7 +63,10 @@ class TrafficReporter:
                 log.exception("traffic cannot be reported")
 
     async def _write(self) -> None:
-        """Raises: `DatabaseUnavailable`, `OperatorError`; then what was not written is pending again."""
+        """Write the oldest interval.
+
+        Raises: `DatabaseUnavailable`, `OperatorError`; then what was not written is pending again.
+        """
         if (taken := self._pending.take()) is None:
             return
         try:

@@ -69,7 +69,7 @@ class UpstreamDispatcher:
         return self._pool.open_count
 
     @property
-    def resting_origins(self) -> int:
+    def open_breakers(self) -> int:
         """Those that could not be reached, and are left alone for a while."""
         return self._breaker.open_count
 

@@ -26,7 +26,7 @@ async def test_an_unreachable_origin_is_left_alone_and_found_again(tmp_path: Pat
         assert [head.split()[1] for head, _ in answers] == [b"502"] * 3 + [b"503"] * 2
         assert b"\r\nRetry-After: 5\r\n" in answers[3][0]
         assert b'"code":"origin_unreachable"' in answers[3][1]
-        assert proxy.worker._dispatcher.resting_origins == 1
+        assert proxy.worker._dispatcher.open_breakers == 1
         await client.send(GET.replace(b"shop", b"other"))
         assert (await client.response())[1] == b"ok"
 
@@ -90,7 +90,7 @@ async def test_a_probe_finds_an_origin_that_came_back(tmp_path: Path) -> None:
                 statuses.add((await client.response())[0].split()[1])
                 await asyncio.sleep(0.01)
         assert statuses == {b"503", b"200"}
-        assert proxy.worker._dispatcher.resting_origins == 0
+        assert proxy.worker._dispatcher.open_breakers == 0
         server.close()
 
 

@@ -40,9 +40,9 @@ def test_more_than_one_route_in_twenty_is_mass_removal(routes: int, removed: int
 
 def test_held_copy_is_reviewed_when_the_feed_has_moved_for_a_while() -> None:
     held = HeldCopy("one", 7, 5, routes=100, removed_routes=50, held_at=datetime.now(UTC), read_at=1000.0)
-    assert held.still_speaks_for(Head("one", 7, 5), 9999.0)
-    assert held.still_speaks_for(Head("one", 8, 5), 1001.0)
-    assert not held.still_speaks_for(Head("one", 8, 5), 1061.0)
-    assert not held.still_speaks_for(Head("one", 7, 6), 1001.0)
-    assert not held.still_speaks_for(Head("one", 6, 5), 1001.0)
-    assert not held.still_speaks_for(Head("another", 7, 5), 1001.0)
+    assert held.is_still_current(Head("one", 7, 5), 9999.0)
+    assert held.is_still_current(Head("one", 8, 5), 1001.0)
+    assert not held.is_still_current(Head("one", 8, 5), 1061.0)
+    assert not held.is_still_current(Head("one", 7, 6), 1001.0)
+    assert not held.is_still_current(Head("one", 6, 5), 1001.0)
+    assert not held.is_still_current(Head("another", 7, 5), 1001.0)
