@@ -115,10 +115,10 @@ class Renderer:
 
     def page(self, request: web.Request, template: str, *, status: int = 200, **values: Any) -> web.Response:
         visitor = request.get(VISITOR)
-        flash = self._read_flash(request)
+        flash, of_guest = self._read_flash(request), values.pop("csrf", "")
         text = self._templates.get_template(template).render(
             visitor=visitor,
-            csrf=visitor.csrf_token if visitor is not None else values.pop("csrf", ""),
+            csrf=visitor.csrf_token if visitor is not None else of_guest,
             path=request.path,
             request_id=request.get(REQUEST_ID),
             now=self.clock.now(),

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
+from common.accounts import hash_token, mint_random_token
+from common.db import sessions
 from common.db.session import Patience
 from common.passwords import verify_password
 from tests.captured_logs import capture_logs
@@ -99,10 +101,19 @@ async def test_guesses_at_accounts_that_do_not_exist_keep_no_known_browser_waiti
         await asyncio.gather(*guesses)
 
 
-async def test_link_signs_in_once_and_looking_at_it_does_not_use_it(dashboard: Dashboard) -> None:
-    from common.accounts import hash_token, mint_random_token
-    from common.db import sessions
+async def test_a_link_is_opened_in_a_browser_where_another_user_is_signed_in(dashboard: Dashboard) -> None:
+    browser = await dashboard.signed_in("first@acme.example", await dashboard.organisation())
+    token, second = mint_random_token(), await dashboard.user("second@acme.example", await dashboard.organisation("B"))
+    async with dashboard.service.database.transaction() as connection:
+        await sessions.create_link(connection, hash_token(token), second, sessions.LINK_LIFETIME)
+    assert (await browser.get("/dashboard/link/nothing")).status == 410
+    page = await browser.get(f"/dashboard/link/{token}")
+    assert (page.status, "second@acme.example" in page.words) == (200, True)
+    assert (await browser.post(f"/dashboard/link/{token}")).status == 303
+    assert "second@acme.example" in (await browser.get("/dashboard/account")).words
 
+
+async def test_link_signs_in_once_and_looking_at_it_does_not_use_it(dashboard: Dashboard) -> None:
     user_id, token = await dashboard.user(EMAIL, await dashboard.organisation()), mint_random_token()
     async with dashboard.service.database.transaction() as connection:
         await sessions.create_link(connection, hash_token(token), user_id, sessions.LINK_LIFETIME)
