@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import Final
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from common.db.edge_nodes import EdgeNode
-    from common.db.monitor_nodes import MonitorNode
-    from common.db.status import InstallationStatus
+from common.db.edge_nodes import COPY_REMEDY, EdgeNode
+from common.db.monitor_nodes import MonitorNode
+from common.db.status import UNRENEWED_DAYS, InstallationStatus
 
 OVERDUE_SECONDS: Final = 300
 """Work that has been due for longer is overdue."""
-UNRENEWED_DAYS: Final = 3
-"""Certificates in the last sixth of their lifetime that end within so many days: their renewals have failed."""
 USED_RATIO: Final = 0.9
 """A limit of a CA is nearly used up above this part of it."""
 MOST_FAILING_ORDERS: Final = 10
@@ -28,9 +24,6 @@ MOST_FAILING_ORDERS: Final = 10
 MOST_FAILING_ENDPOINTS: Final = 5
 UNREVOKED_SECONDS: Final = 600
 """A certificate is replaced and revoked within minutes, unless something is in the way."""
-
-COPY_REMEDY: Final = "stop one of them, remove the directory `replica` in its state directory, and start it again"
-"""For edges with one node id."""
 
 NODES: Final = ("edges", "monitors")
 
@@ -61,6 +54,11 @@ def find_problems(status: InstallationStatus) -> list[InstallationProblem]:
         *_work(status),
         *_checks(status),
     ]
+
+
+def list_problems(status: InstallationStatus) -> list[str]:
+    """Return what an operator should look at now, in sentences."""
+    return [problem.text for problem in find_problems(status)]
 
 
 def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:

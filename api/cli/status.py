@@ -28,6 +28,7 @@ def status(as_json: AsJson = False) -> None:
     from api.cli.database import run_in_database
     from common.db.ca_ledger import Limits
     from common.db.status import read_status
+    from common.installation_problems import list_problems
     from common.plain_text import find_exposure
     from common.settings import load
     from common.status_document import status_document
@@ -39,7 +40,7 @@ def status(as_json: AsJson = False) -> None:
     settings = load(os.environ)
     exposure = find_exposure(settings)
     own = _examine_machine(settings, found.at)
-    problems = [*([f"{exposure}."] if exposure else []), *found.problems, *own.problems]
+    problems = [*([f"{exposure}."] if exposure else []), *list_problems(found), *own.problems]
     notices = [*found.notices, *own.notices]
     if as_json:
         print_json(status_document(found, problems, notices))

@@ -8,6 +8,7 @@ from common.clock import Clock
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.db.status import InstallationStatus, read_status
+from common.installation_problems import list_problems
 from common.plain_text import Exposure
 
 FRESH_SECONDS = 2.0
@@ -34,4 +35,4 @@ class InstallationService:
 
     def problems(self, status: InstallationStatus) -> list[str]:
         """What an operator should look at now, in sentences."""
-        return [*([f"{self._exposure}."] if self._exposure else []), *status.problems]
+        return [*([f"{self._exposure}."] if self._exposure else []), *list_problems(status)]

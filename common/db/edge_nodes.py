@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from asyncpg import Record
 
@@ -31,6 +31,9 @@ DEPARTED_DAYS = 1
 LOST_SECONDS = 3600.0
 """For so long after its lease has lapsed, an edge counts as lost: an alert fires, and what it serves is unknown. After
 that an operator knows, and where edges come and go by themselves, another has taken its place."""
+
+COPY_REMEDY: Final = "stop one of them, remove the directory `replica` in its state directory, and start it again"
+"""What an operator does about edges with one node id."""
 
 EdgeState: TypeAlias = Literal["serving", "held", "stuck", "unusable"]
 

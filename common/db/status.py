@@ -20,7 +20,6 @@ from common.db.monitor_health import MonitorHealth
 from common.db.monitor_nodes import MonitorNode
 from common.db.revocations import RevocationBacklog
 from common.db.session import Connection
-from common.installation_problems import UNRENEWED_DAYS, find_problems
 
 MOST_COUNTED = 100_000
 _REASONS = 10
@@ -41,6 +40,8 @@ _QUEUES = {
 _SPANS = ((None, 0), (0, 1), (1, 3), (3, 7), (7, 14), (14, 30), (30, 60), (60, None))
 """Days left of a certificate: from, and up to."""
 
+UNRENEWED_DAYS = 3
+"""Certificates in the last sixth of their lifetime that end within so many days: their renewals have failed."""
 _NEGLECTED_DAYS = (0, 1, UNRENEWED_DAYS, 7)
 _MOST_NEGLECTED = 10_000
 
@@ -128,11 +129,6 @@ class InstallationStatus:
     revocations: RevocationBacklog
     endpoints_failing: int
     endpoints_disabled: int
-
-    @property
-    def problems(self) -> list[str]:
-        """What an operator should look at now, in sentences."""
-        return [problem.text for problem in find_problems(self)]
 
     @property
     def notices(self) -> list[str]:

@@ -20,6 +20,7 @@ from datetime import datetime
 from common.clock import Clock
 from common.db import edge_nodes, monitor_nodes
 from common.db.edge_nodes import (
+    COPY_REMEDY,
     NONE_UNUSABLE,
     Condition,
     EdgeDescription,
@@ -29,7 +30,6 @@ from common.db.edge_nodes import (
 )
 from common.db.session import Connection, Patience, border, open_session
 from common.errors import DatabaseUnavailable, OperatorError
-from common.installation_problems import COPY_REMEDY
 from common.logs import get_logger
 from common.origin_faults import FailingOrigin
 from edge.replica.store import Store

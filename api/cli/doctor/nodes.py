@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from api.cli.doctor.asking import get_json
 from api.cli.doctor.findings import Finding, broken, note, ok
-from common.installation_problems import COPY_REMEDY, find_different_issuers, forget_remedy
+from common.db.edge_nodes import COPY_REMEDY
+from common.installation_problems import find_different_issuers, forget_remedy
 
 if TYPE_CHECKING:
     from common.clock import Clock

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from common.db.status import UNRENEWED_DAYS
 from common.installation_problems import (
     MOST_FAILING_ENDPOINTS,
     MOST_FAILING_ORDERS,
     OVERDUE_SECONDS,
-    UNRENEWED_DAYS,
     UNREVOKED_SECONDS,
     USED_RATIO,
 )

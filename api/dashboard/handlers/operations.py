@@ -9,6 +9,7 @@ from api.dashboard.live import into, stream
 from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
 from api.services.installation import FRESH_SECONDS
+from common.installation_problems import list_problems
 
 
 class OperationsPages:
@@ -33,4 +34,4 @@ class OperationsPages:
 
     async def _html(self) -> str:
         status = await self._context.installation.read()
-        return self._context.renderer.fragment("_operations.html", status=status)
+        return self._context.renderer.fragment("_operations.html", status=status, problems=list_problems(status))

@@ -14,6 +14,7 @@ from common.db.pool import Database, open_pool
 from common.db.session import Patience
 from common.db.status import read_status
 from common.exposition import render
+from common.installation_problems import list_problems
 from common.settings import Settings
 from monitor.lease import Lease
 from monitor.measurements import Measurements
@@ -85,7 +86,7 @@ async def test_orders_that_fail_for_one_reason_are_counted_whatever_they_name(
     assert [line for line in lines if line.startswith("frontage_orders_failing{")] == [
         'frontage_orders_failing{reason="the CA refused …"} 12.0'
     ]
-    assert "12 certificate orders fail" in " ".join(status.problems)
+    assert "12 certificate orders fail" in " ".join(list_problems(status))
 
 
 async def test_without_postgres_only_what_the_monitor_knows_itself_is_shown(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from common.db.monitor_health import MonitorHealth
 from common.db.monitor_nodes import MonitorNode
 from common.db.revocations import RevocationBacklog
 from common.db.status import Edge, Expiry, FailingOrders, InstallationStatus, LimitUse, QueueLength, Unrenewed
-from common.installation_problems import find_problems
+from common.installation_problems import find_problems, list_problems
 
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 NODE = EdgeNode("e" * 32, "edge.example", 7, Condition(), NOW)
@@ -72,7 +72,7 @@ def test_each_condition_is_one_problem_with_a_sentence(subject: str, changes: di
     assert problem.subject == subject
     assert problem.seen
     assert problem.remedy
-    assert status.problems == [problem.text]
+    assert list_problems(status) == [problem.text]
 
 
 @pytest.mark.parametrize(
