@@ -43,12 +43,12 @@ def release(as_json: AsJson = False) -> None:
 
     For an hour from now, alarms go out whatever their number.
     """
-    from api.cli.database import run_in_database
-    from common.db import checks
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    async def work(connection: Connection, _: Keyring) -> int:
-        return await checks.release_alarms(connection, for_seconds=_HOURS * 3600)
+    async def work(services: CommandServices) -> int:
+        return await services.operations.release_alarms(OPERATOR, for_seconds=_HOURS * 3600)
 
-    released = run_in_database(work)
+    released = run_with_services(work)
     words = f"{released} domains are checked once more; alarms that are confirmed are sent"
     print_result({"released": released}, words, as_json=as_json)

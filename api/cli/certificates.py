@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from common.db.orders import OrderState
     from common.db.revocations import RevocationState
     from common.db.session import Connection
+    from common.names import DomainName
     from common.secrets import Keyring
 
 app = typer.Typer(help="Certificates: how they stand, renewed and revoked by hand.", no_args_is_help=True)
@@ -50,7 +51,7 @@ def show(domain: Domain, _: AlwaysJson = False) -> None:
     from api.cli.database import run_in_database
     from common.db import certificates, orders, revocations
 
-    name = _name(domain)
+    name = _name(domain).text
 
     async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
         state, revoked = await orders.describe(connection, name), await revocations.describe(connection, name)
@@ -72,29 +73,26 @@ def show(domain: Domain, _: AlwaysJson = False) -> None:
 def renew(domain: Domain, as_json: AsJson = False) -> None:
     """Have the certificate renewed now; the old one serves until the new one is live. Says how long a limit of the CA
     delays it."""
-    import os
-
-    from api.cli.database import run_in_database, warn_without_issuer
-    from common.db import orders
+    from api.cli.database import warn_without_issuer
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
     from common.db.ca_ledger import Limits
     from common.db.issuance_progress import read_progress
-    from common.settings import load
 
     name = _name(domain)
 
-    allowed = Limits.of(load(os.environ))
+    async def work(services: CommandServices) -> IssuanceProgress:
+        await services.operations.renew(OPERATOR, name)
+        async with services.database.connection() as connection:
+            await warn_without_issuer(connection)
+            return await read_progress(connection, Limits.of(services.settings))
 
-    async def work(connection: Connection, _: Keyring) -> IssuanceProgress:
-        await orders.request_renewal(connection, name, await _owner(connection, name))
-        await warn_without_issuer(connection)
-        return await read_progress(connection, allowed)
-
-    found = run_in_database(work)
+    found = run_with_services(work)
     words = f"{name} is being renewed: `frontage certificate show {name}` prints its state"
     if found.ends_at is not None:
         words += f"\n{found.notice} `frontage certificate progress --follow` shows how they go on"
     expected = {} if found.ends_at is None else {"waiting": found.waiting, "expectedBy": _moment(found.ends_at)}
-    print_result({"domain": name, "renewing": True} | expected, words, as_json=as_json)
+    print_result({"domain": name.text, "renewing": True} | expected, words, as_json=as_json)
 
 
 @app.command()
@@ -107,25 +105,21 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Revoke the certificate, served or kept; in place of one that serves another is issued first, with a new key."""
-    from api.cli.database import run_in_database
-    from common.db import orders, revocations
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
     from common.db.revocations import REASONS
 
     name = _name(domain)
 
-    async def work(connection: Connection, _: Keyring) -> bool:
-        owner = await _owner(connection, name, released=True)
-        number = REASONS[reason.value]
-        requested = await orders.request_replacement(connection, name, owner, number, at_once=at_once)
-        return requested or (at_once and await revocations.hasten(connection, name))
+    async def work(services: CommandServices) -> None:
+        await services.operations.revoke(OPERATOR, name, REASONS[reason.value], at_once=at_once)
 
-    if not run_in_database(work):
-        raise OperatorError(f"{name} has no valid certificate that is not being revoked already")
+    run_with_services(work)
     if at_once:
         words = f"{name}'s certificate is being revoked now; where it is served, another is issued as soon as it can be"
     else:
         words = f"{name}'s certificate is being revoked; where it is served, another takes its place first"
-    print_result({"domain": name, "revoking": True, "reason": reason.value}, words, as_json=as_json)
+    print_result({"domain": name.text, "revoking": True, "reason": reason.value}, words, as_json=as_json)
 
 
 @app.command()
@@ -192,27 +186,14 @@ def progress(
 # Parts ---------------------------------------------------------------------------------------------------
 
 
-def _name(domain: str) -> str:
+def _name(domain: str) -> DomainName:
     from common.errors import InvalidName
     from common.names import parse_domain
 
     try:
-        return parse_domain(domain).text
+        return parse_domain(domain)
     except InvalidName as error:
         raise OperatorError(f"{domain!r} is no domain name: {error}") from error
-
-
-async def _owner(connection: Connection, domain: str, *, released: bool = False) -> str:
-    """The application that has the domain, or whose certificate for it is kept."""
-    from common.db import certificates, domains
-
-    held = await domains.find(connection, domain)
-    if held:
-        return held[0].application_id
-    kept = await certificates.last_released(connection, domain) if released else None
-    if kept is None:
-        raise _unknown(domain)
-    return kept
 
 
 def _unknown(domain: str) -> OperatorError:

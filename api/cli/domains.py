@@ -14,7 +14,7 @@ import typer
 
 from api.cli.api_domain import publish_api
 from api.cli.enrolment import monitor, power, remove, secure
-from api.cli.policies import Legal, Reason, answer_status, parse_reason
+from api.cli.policies import Legal, Reason, shown_reason
 from api.cli.printing import AsJson, print_json, print_result
 from common.errors import OperatorError
 
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from common.db.domains import Domain
     from common.db.orders import OrderState
     from common.db.ownership import FormerHolder
-    from common.db.pool import Database
     from common.db.session import Connection
     from common.names import DomainName
     from common.secrets import Keyring
 
 app = typer.Typer(help="Domains: enrolled, changed, shown, released and moved by hand.", no_args_is_help=True)
 
-_RECHECKED_AT_ONCE = 50
 _READ_AT_ONCE = 1000
 _LARGEST_PAGE = 10_000
 
@@ -103,21 +101,15 @@ def show(domain: DomainArgument, as_json: AsJson = False) -> None:
 @app.command()
 def release(domain: DomainArgument, as_json: AsJson = False) -> None:
     """Free a name at once: it is served no more, and no application is remembered as its holder."""
-    from api.cli.database import run_in_database
-    from common.db import certificates, ownership
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
     name = _name(domain)
 
-    async def work(connection: Connection, _: Keyring) -> tuple[str | None, int]:
-        await certificates.lock_domain(connection, name.text)
-        holder = (await ownership.find_standing(connection, name, "")).holder
-        if holder is not None:
-            await ownership.take_away(connection, name.text, holder, "released")
-        return holder, await ownership.forget(connection, name.text)
+    async def work(services: CommandServices) -> str | None:
+        return await services.operations.release(OPERATOR, name)
 
-    holder, forgotten = run_in_database(work)
-    if holder is None and not forgotten:
-        raise OperatorError(f"no application holds {name}, or has held it lately")
+    holder = run_with_services(work)
     words = f"{name} is free" + (f": application {holder} has lost it, and is being notified" if holder else "")
     print_result({"domain": name.text, "formerHolder": holder}, words, as_json=as_json)
 
@@ -131,33 +123,32 @@ def block(
 ) -> None:
     """Answer every request of a name with a reason page, at every edge at once; its enrolment stays, and no application
     can enrol it anew."""
-    from api.cli.database import run_in_database
-    from common.db import certificates, policies
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    name, text, status = _name(domain), parse_reason(reason), answer_status(legal)
+    name = _name(domain)
 
-    async def work(connection: Connection, _: Keyring) -> None:
-        await certificates.lock_domain(connection, name.text)
-        await policies.put(connection, "domain", name.text, status, text)
+    async def work(services: CommandServices) -> int:
+        return await services.operations.block(OPERATOR, name, reason, is_legal=legal)
 
-    run_in_database(work)
+    status = run_with_services(work)
     words = f"{name} is blocked: every request is answered {status} with the reason"
-    print_result({"domain": name.text, "status": status, "reason": text}, words, as_json=as_json)
+    shown = {"domain": name.text, "status": status, "reason": shown_reason(reason)}
+    print_result(shown, words, as_json=as_json)
 
 
 @app.command()
 def unblock(domain: DomainArgument, as_json: AsJson = False) -> None:
     """End the block of a name: if it is enrolled, it is served again at once."""
-    from api.cli.database import run_in_database
-    from common.db import policies
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
     name = _name(domain)
 
-    async def work(connection: Connection, _: Keyring) -> bool:
-        return await policies.remove(connection, "domain", name.text)
+    async def work(services: CommandServices) -> None:
+        await services.operations.unblock(OPERATOR, name)
 
-    if not run_in_database(work):
-        raise OperatorError(f"{name} is not blocked: `frontage domain list --blocked` prints the names that are")
+    run_with_services(work)
     print_result({"domain": name.text, "blocked": False}, f"{name} is no longer blocked", as_json=as_json)
 
 
@@ -173,14 +164,16 @@ def transfer(
     """Move a name to another application, whatever the DNS proves. It keeps its products and nothing else: settings and
     certificate are new."""
     from api.cli.application_options import application_url as parse_url
-    from api.cli.database import run_in_database
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
     name, url = _name(domain), parse_url(application_url)
 
-    async def work(connection: Connection, _: Keyring) -> tuple[str, str]:
-        return await _transfer(connection, name, application_id, url)
+    async def work(services: CommandServices) -> tuple[str, str]:
+        application = await services.application(application_id)
+        return await services.operations.transfer(OPERATOR, name, application, url), application.cname_target
 
-    holder, cname_target = run_in_database(work)
+    holder, cname_target = run_with_services(work)
     lead = "the edges" if name.is_root else cname_target
     words = (
         f"{name} has moved from application {holder} to {application_id}; its certificate comes once its DNS leads to"
@@ -206,27 +199,30 @@ def recheck(
     as_json: AsJson = False,
 ) -> None:
     """Have a monitor check a name's DNS again at once: a domain whose DNS is back becomes active."""
-    from api.cli.database import run_in_database, run_with_database, warn_without_issuer
-    from common.db import orders
+    from api.cli.database import warn_without_issuer
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
     if (domain is None) == (application is None):
         raise OperatorError("give a domain, or --application ID for all names of one whose DNS led elsewhere")
     if application is not None:
-        count = run_with_database(lambda database: _recheck_all(database, application))
+
+        async def work_on_all(services: CommandServices) -> int:
+            return await services.operations.recheck_all(OPERATOR, await services.application(application))
+
+        count = run_with_services(work_on_all)
         words = f"monitors check the DNS of {count:,} names now: those that lead here by now get their certificates"
         print_result({"applicationId": application, "rechecking": count}, words, as_json=as_json)
         return
     assert domain is not None, "one of both is given"
     name = _name(domain)
 
-    async def work(connection: Connection, _: Keyring) -> bool:
-        is_held = await orders.request_recheck(connection, name.text)
-        if is_held:
+    async def work(services: CommandServices) -> None:
+        await services.operations.recheck(OPERATOR, name)
+        async with services.database.connection() as connection:
             await warn_without_issuer(connection)
-        return is_held
 
-    if not run_in_database(work):
-        raise OperatorError(f"{name} is not enrolled: there is nothing to check")
+    run_with_services(work)
     words = f"a monitor checks the DNS of {name} now; `frontage domain show {name}` prints how it stands"
     print_result({"domain": name.text, "rechecking": True}, words, as_json=as_json)
 
@@ -294,27 +290,6 @@ async def _list(
         after = page[-1]
 
 
-async def _recheck_all(database: Database, application_id: str) -> int:
-    """Some names at a time, each time in a short transaction. Returns how many are checked."""
-    from common.db import applications, domains, locks, orders
-
-    async with database.connection() as connection:
-        if await applications.get_application(connection, application_id) is None:
-            raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
-    after, count = "", 0
-    while True:
-        async with database.transaction() as connection:
-            names = await domains.list_names(
-                connection, after=after, most=_RECHECKED_AT_ONCE, application_id=application_id
-            )
-            if names:
-                await locks.hold(connection, "domain", *names)
-                count += await orders.request_rechecks(connection, names, application_id)
-        if len(names) < _RECHECKED_AT_ONCE:
-            return count
-        after = names[-1]
-
-
 async def _describe(connection: Connection, name: DomainName) -> dict[str, Any]:
     from common.db import applications, certificates, domains, orders, ownership, policies
 
@@ -332,23 +307,6 @@ async def _describe(connection: Connection, name: DomainName) -> dict[str, Any]:
         "order": _order(await orders.describe(connection, name.text)),
         "formerHolders": [_former(each) for each in await ownership.former_holders(connection, name.text)],
     }
-
-
-async def _transfer(connection: Connection, name: DomainName, application_id: str, url: str | None) -> tuple[str, str]:
-    """Returns the holder so far, and the new one's cname target."""
-    from common.db import applications
-    from common.enrolment.transfer import NoOrigin, NotTransferable
-    from common.enrolment.transfer import transfer as move
-
-    application = await applications.get_application(connection, application_id)
-    if application is None:
-        raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
-    try:
-        return await move(connection, name, application, url), application.cname_target
-    except NoOrigin as error:
-        raise OperatorError(f"{error}: give --application-url") from error
-    except NotTransferable as error:
-        raise OperatorError(str(error)) from error
 
 
 def _lines(shown: dict[str, Any]) -> Iterable[str]:

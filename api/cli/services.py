@@ -12,8 +12,11 @@ from common.errors import OperatorError
 
 if TYPE_CHECKING:
     from api.errors import Refused
+    from api.services.domain_operations import OperatorOperations
     from api.services.organisations import OrganisationService
     from api.services.users import UserService
+    from api.services.webhooks import WebhookService
+    from common.db.applications import Application
     from common.db.pool import Database
     from common.secrets import Keyring
     from common.settings import Settings
@@ -42,6 +45,29 @@ class CommandServices:
         from api.services.users import UserService
 
         return UserService(self.database, self.settings.base_url)
+
+    @property
+    def operations(self) -> OperatorOperations:
+        from api.services.domain_operations import OperatorOperations
+
+        return OperatorOperations(self.database)
+
+    @property
+    def webhooks(self) -> WebhookService:
+        from api.services.webhooks import WebhookService
+
+        return WebhookService(self.database)
+
+    async def application(self, application_id: str) -> Application:
+        """Return the application. Raises: `Refused`."""
+        from api.errors import NO_SUCH_APPLICATION, Refused
+        from common.db.applications import get_application
+
+        async with self.database.connection() as connection:
+            application = await get_application(connection, application_id)
+        if application is None:
+            raise Refused(NO_SUCH_APPLICATION, hint=f"there is no application {application_id}")
+        return application
 
     @property
     def organisations(self) -> OrganisationService:
@@ -75,6 +101,7 @@ def refused(error: Refused) -> CommandRefused:
     """Return the error of a command for what a service refused: its hint, or else the message of the API."""
     from api import errors
 
+    instead = {errors.WEBHOOK_DISABLED: "the webhook is disabled: `frontage webhook enable` enables it"}
     lists = {
         errors.NO_SUCH_ORGANISATION: "`frontage organisation list` prints them",
         errors.NO_SUCH_USER: "`frontage user list` prints them",
@@ -82,6 +109,6 @@ def refused(error: Refused) -> CommandRefused:
         errors.NO_SUCH_KEY: "`frontage user keys` prints them",
         errors.NO_SUCH_PASSKEY: "`frontage user passkeys` prints them",
     }
-    words = error.hint or error.refusal.message
-    where = lists.get(error.refusal)
+    words = instead.get(error.refusal) or error.hint or error.refusal.message
+    where = "give --application-url" if error.code == "no_origin" else lists.get(error.refusal)
     return CommandRefused(f"{words}: {where}" if where else words, error.code)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from api.errors import NOT_BLOCKED, NOT_ENROLLED, NOT_RENEWABLE, NOT_TRANSFERABLE, Refused, invalid_parameter
 from api.notices import Notice
 from api.rights import Rights
+from api.services import domain_operations
 from api.services import ownership_hints as hints
 from api.services.enrolment import find_issuer
 from common.accounts import Permission
@@ -40,7 +41,7 @@ class DomainActions:
         """Returns a notice where no monitor renews now. Raises: `Refused`."""
         try:
             async with self.database.transaction() as connection:
-                await orders.request_renewal(connection, name.text, application.id, most_a_day=orders.RENEWALS_A_DAY)
+                await domain_operations.renew(connection, name.text, application.id, most_a_day=orders.RENEWALS_A_DAY)
         except orders.NotRenewable as error:
             raise Refused(NOT_RENEWABLE, hint=str(error)) from error
         return await find_issuer(self.database)
@@ -48,11 +49,7 @@ class DomainActions:
     async def recheck(self, application: Application, name: DomainName) -> list[Notice]:
         """Returns a notice where no monitor checks now. Raises: `Refused`."""
         async with self.database.transaction() as connection:
-            is_held = await orders.request_recheck(
-                connection, name.text, application.id, pause_seconds=RECHECK_PAUSE_SECONDS
-            )
-        if not is_held:
-            raise Refused(NOT_ENROLLED)
+            await domain_operations.recheck(connection, name.text, application.id, pause_seconds=RECHECK_PAUSE_SECONDS)
         return await find_issuer(self.database)
 
     async def free(self, rights: Rights, application: Application, name: DomainName) -> None:
@@ -68,21 +65,18 @@ class DomainActions:
     ) -> None:
         """Have every edge answer all requests of the name with the reason. Raises: `Refused`."""
         rights.require_operator(Permission.OWN)
-        text = policies.read_reason(reason)
-        if text is None:
-            raise Refused(invalid_parameter("reason"), hint="1 to 500 printable characters, which visitors read")
+        text = domain_operations.read_reason(reason)
         async with self.database.transaction() as connection:
             await certificates.lock_domain(connection, name.text)
             await self._require_held(connection, application, name)
-            status = policies.LEGAL if is_legal else policies.FORBIDDEN
-            await policies.put(connection, "domain", name.text, status, text)
+            await domain_operations.set_policy(connection, "domain", name.text, text, is_legal=is_legal)
 
     async def unblock(self, rights: Rights, application: Application, name: DomainName) -> None:
         """Have the edges serve the name again. Raises: `Refused`, also where it is not blocked."""
         rights.require_operator(Permission.OWN)
         async with self.database.transaction() as connection:
             await self._require_held(connection, application, name)
-            if not await policies.remove(connection, "domain", name.text):
+            if not await domain_operations.end_policy(connection, "domain", name.text):
                 raise Refused(NOT_BLOCKED)
 
     async def _require_held(self, connection: Connection, application: Application, name: DomainName) -> None:

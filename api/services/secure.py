@@ -20,6 +20,7 @@ from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
 from api.schemas.queries import ListQuery, PartQuery
 from api.schemas.secure import REASONS, SecureBody, SecureChange, SecureRemoval
+from api.services import domain_operations
 from api.services import ownership_hints as hints
 from api.services.enrolment import (
     EnrolmentService,
@@ -148,7 +149,7 @@ class SecureService:
                 raise Refused(renewal_failed("The domain's DNS no longer leads here, so it cannot be renewed."))
         try:
             async with self.enrolment.database.transaction() as connection:
-                await orders.request_renewal(connection, name.text, application.id, most_a_day=orders.RENEWALS_A_DAY)
+                await domain_operations.renew(connection, name.text, application.id, most_a_day=orders.RENEWALS_A_DAY)
         except NotRenewable as error:
             words = str(error)
             raise Refused(renewal_failed(f"The certificate cannot be renewed: {words}.")) from error
@@ -159,7 +160,7 @@ class SecureService:
         async with self.enrolment.database.transaction() as connection:
             was_ours = await domains.remove(connection, name.text, "secure", application.id)
             if was_ours and body.reason is not None:
-                await orders.request_replacement(connection, name.text, application.id, REASONS[body.reason])
+                await domain_operations.revoke(connection, name.text, application.id, REASONS[body.reason])
         if not was_ours:
             raise Refused(DOMAIN_NOT_VALID)
         return await self.enrolment.reach_edges()

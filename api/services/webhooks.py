@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from api.errors import NO_WEBHOOK, NOT_FOUND, WEBHOOK_DISABLED, Refused
 from api.schemas.webhooks import DeliveriesQuery, EventsQuery, ReplayBody, is_event_id
 from common.db import audit, deliveries, events, webhook_endpoints
 from common.db.applications import Application
-from common.db.deliveries import Delivery
+from common.db.deliveries import Delivery, SettledInVain
 from common.db.events import Event, NewEvent
 from common.db.pool import Connection, Database
 from common.db.webhook_endpoints import Endpoint
@@ -50,17 +52,29 @@ class WebhookService:
                 raise Refused(NOT_FOUND)
             await _require_open(connection, application)
             await deliveries.replay(connection, event_id, application.id)
+            await audit.record(connection, "webhook.replay", event_id, application_id=application.id)
 
     async def replay_range(self, application: Application, body: ReplayBody) -> int:
         """Send again what has the body's status in its range, at most `MOST_REPLAYED`. Returns how many.
 
         Raises: `Refused`.
         """
+        return await self.replay_between(application, body.since, body.until, body.status)
+
+    async def replay_between(
+        self, application: Application, since: datetime, until: datetime | None, status: SettledInVain = "failed"
+    ) -> int:
+        """Send again what has that status and happened from `since` on and before `until`, at most `MOST_REPLAYED`.
+        Return how many. Raises: `Refused`."""
         async with self._database.transaction() as connection:
             await _require_open(connection, application)
-            return await deliveries.replay_settled(
-                connection, application.id, body.since, body.until, status=body.status, most=MOST_REPLAYED
+            count = await deliveries.replay_settled(
+                connection, application.id, since, until, status=status, most=MOST_REPLAYED
             )
+            after = {"deliveries": count, "status": status, "since": since, "until": until}
+            action = "webhook.replay_failed"
+            await audit.record(connection, action, application.id, application_id=application.id, after=after)
+            return count
 
     async def send_test(self, application: Application) -> str:
         """The test event's id. Raises: `Refused`."""

@@ -27,7 +27,6 @@ from typing import Any
 import orjson
 from asyncpg import Record as Row
 
-from common.db import audit
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
@@ -294,7 +293,6 @@ async def release_alarms(connection: Connection, *, for_seconds: float) -> int:
         """
     )
     await connection.execute("select wake_listeners($1)", CHANNEL)
-    await audit.record(connection, "alarms.release", "alarms", after={"domains": len(released)})
     return len(released)
 
 

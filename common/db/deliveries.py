@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from asyncpg import Record
 
 from common.actors import current_request_id
-from common.db import audit, webhook_endpoints
+from common.db import webhook_endpoints
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.paging import find_page
 from common.db.session import Connection
@@ -122,7 +122,6 @@ async def replay(connection: Connection, event_id: str, application_id: str) -> 
         application_id,
         current_request_id(),
     )
-    await audit.record(connection, "webhook.replay", event_id, application_id=application_id)
 
 
 async def replay_settled(
@@ -152,8 +151,6 @@ async def replay_settled(
         most,
         current_request_id(),
     )
-    after = {"deliveries": len(rows), "status": status, "since": since, "until": until}
-    await audit.record(connection, "webhook.replay_failed", application_id, application_id=application_id, after=after)
     return len(rows)
 
 

@@ -24,7 +24,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from common.actors import current_request_id
-from common.db import audit, certificates, enrolments, revocations
+from common.db import certificates, enrolments, revocations
 from common.db.claim_table import IS_FREE
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
@@ -121,10 +121,10 @@ async def request_order(
 
 async def request_renewal(
     connection: Connection, domain: str, application_id: str, *, most_a_day: int | None = None
-) -> None:
-    """Have the domain's certificate renewed now. An order that runs already is as good, and does not count; one that
-    waits for another attempt is tried at once, which counts as a renewal. `most_a_day`: None for an operator, whose
-    renewals do not count.
+) -> bool:
+    """Have the domain's certificate renewed now. Return False where an order runs already, which is as good, and does
+    not count; one that waits for another attempt is tried at once, which counts as a renewal. `most_a_day`: None for an
+    operator, whose renewals do not count.
 
     Raises: `NotRenewable`.
     """
@@ -141,7 +141,7 @@ async def request_renewal(
         raise NotRenewable("this domain has no certificate of yours")
     has_ended = row["state"] == "failed" or (row["state"] == "issued" and row["is_live"])
     if not has_ended and not row["is_postponed"]:
-        return
+        return False
     if most_a_day is not None:
         if await enrolments.count(connection, domain, "renewal", application_id) >= most_a_day:
             raise NotRenewable("this domain has been renewed too many times in 24 hours")
@@ -150,7 +150,7 @@ async def request_renewal(
         await _run_again(connection, domain, "new" if row["is_live"] is None else "manual")
     else:
         await connection.execute("update orders set due_at = now() where domain = $1", domain)
-    await audit.record(connection, "certificate.renew", domain, application_id=application_id)
+    return True
 
 
 async def request_replacement(
@@ -168,8 +168,6 @@ async def request_replacement(
     await revocations.request(connection, domain, application_id, revoked, reason, at_once=at_once)
     if revoked.is_in_service:
         await _run_again(connection, domain, "replacement")
-    after = {"reason": reason}
-    await audit.record(connection, "certificate.revoke", domain, application_id=application_id, after=after)
     return True
 
 
@@ -239,16 +237,16 @@ async def request_recheck(
     *,
     only_moved_away: bool = False,
     pause_seconds: float = 0.0,
-) -> bool:
+) -> str | None:
     """Have a monitor check the domain's DNS again at once, and act on it: a domain whose DNS is back becomes active.
     Without `application_id`, whichever application has the domain.
 
     `only_moved_away`: only if its DNS was seen to lead elsewhere. `pause_seconds` is the shortest time between two such
     checks: a request that comes earlier is due then. Call this before the transaction locks rows of the domain.
-    Returns whether there was anything to check.
+    Returns the application that has the domain, None where there is nothing to check.
     """
     await certificates.lock_domain(connection, domain)
-    holder = await connection.fetchval(
+    holder: str | None = await connection.fetchval(
         f"""
         update orders set recheck_requested_at = clock_timestamp(), {_RECHECKED_FOR.format("$5")},
             due_at = case when {IS_FREE} then least(due_at,
@@ -264,9 +262,6 @@ async def request_recheck(
         pause_seconds,
         current_request_id(),
     )
-    if holder is None:
-        return False
-    if not only_moved_away:  # else another request's consequence, or a diagnosis
-        await audit.record(connection, "domain.recheck", domain, application_id=holder)
-    await connection.execute("select wake_listeners($1)", CHANNEL)
-    return True
+    if holder is not None:
+        await connection.execute("select wake_listeners($1)", CHANNEL)
+    return holder

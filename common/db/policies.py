@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from common.db import audit
 from common.db.session import Connection
 
 Scope: TypeAlias = Literal["domain", "application"]
 LONGEST_REASON = 500
 FORBIDDEN, LEGAL = 403, 451
-
-_ACTIONS = {"domain": ("domain.block", "domain.unblock"), "application": ("application.suspend", "application.resume")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +40,9 @@ def read_reason(text: str) -> str | None:
     return reason if reason and len(reason) <= LONGEST_REASON and reason.isprintable() else None
 
 
-async def put(connection: Connection, scope: Scope, subject: str, status: int, reason: str) -> None:
-    """Answer every request with this status and reason; `reason` has 1 to `LONGEST_REASON` characters."""
+async def put(connection: Connection, scope: Scope, subject: str, status: int, reason: str) -> Policy | None:
+    """Answer every request with this status and reason; `reason` has 1 to `LONGEST_REASON` characters. Return the
+    policy so far."""
     before = await find(connection, scope, subject)
     await connection.execute(
         "insert into edge_policies (scope, subject, status, reason) values ($1, $2, $3, $4)"
@@ -54,40 +52,20 @@ async def put(connection: Connection, scope: Scope, subject: str, status: int, r
         status,
         reason,
     )
-    after = {"status": status, "reason": reason}
-    was = {"status": before.status, "reason": before.reason} if before else None
-    if was != after:
-        await _record(connection, scope, subject, 0, was, after)
+    return before
 
 
-async def remove(connection: Connection, scope: Scope, subject: str) -> bool:
-    """Forward requests again; False if there was no policy."""
+async def remove(connection: Connection, scope: Scope, subject: str) -> Policy | None:
+    """Forward requests again. Return the policy so far, None if there was none."""
     before = await find(connection, scope, subject)
-    if before is None:
-        return False
-    await connection.execute("delete from edge_policies where scope = $1 and subject = $2", scope, subject)
-    await _record(connection, scope, subject, 1, {"status": before.status, "reason": before.reason}, None)
-    return True
+    if before is not None:
+        await connection.execute("delete from edge_policies where scope = $1 and subject = $2", scope, subject)
+    return before
 
 
 async def forget_application(connection: Connection, application_id: str) -> None:
     """Delete what is of an application that is gone."""
     await connection.execute("delete from edge_policies where scope = 'application' and subject = $1", application_id)
-
-
-async def _record(
-    connection: Connection,
-    scope: Scope,
-    subject: str,
-    action: int,
-    before: dict[str, object] | None,
-    after: dict[str, object] | None,
-) -> None:
-    """In the log of the application that has the domain, too."""
-    holder = subject
-    if scope == "domain":
-        holder = await connection.fetchval("select application_id from domains where domain = $1 limit 1", subject)
-    await audit.record(connection, _ACTIONS[scope][action], subject, application_id=holder, before=before, after=after)
 
 
 async def find(connection: Connection, scope: Scope, subject: str) -> Policy | None:

@@ -70,6 +70,34 @@ def test_changes_of_people_are_recorded_once(terminal: Terminal) -> None:
     assert recorded("user", "list") == recorded("organisation", "list") == recorded("user", "keys", ada) == []
 
 
+def test_changes_of_domains_and_webhooks_are_recorded_once(terminal: Terminal) -> None:
+    terminal.run("migrate", "--json")
+
+    def recorded(*arguments: str) -> list[str]:
+        return terminal.changes(*arguments)[1]
+
+    shop, url = "shop.customer.example", "https://app.partner.example"
+    one = terminal.run("app", "create", "--name", "One", "--cname-target", "apps.one.example", "--webhook-url", url)
+    two = terminal.run("app", "create", "--name", "Two", "--cname-target", "apps.two.example")
+    first, second = one["applicationId"], two["applicationId"]
+    terminal.changes("domain", "power", shop, "--application", first, "--application-url", url)
+    reason = ("--reason", "Phishing was reported.")
+    assert recorded("domain", "block", shop, *reason) == ["domain.block"]
+    assert recorded("domain", "block", shop, *reason) == []
+    assert recorded("domain", "unblock", shop) == ["domain.unblock"]
+    assert recorded("app", "suspend", first, *reason, "--legal") == ["application.suspend"]
+    assert recorded("app", "resume", first) == ["application.resume"]
+    assert recorded("domain", "recheck", shop) == ["domain.recheck"]
+    assert recorded("webhook", "enable", first) == ["webhook.enable"]
+    event, actions = terminal.changes("webhook", "test", first)
+    assert actions == ["webhook.test"]
+    assert recorded("webhook", "replay-event", first, event["event"]) == ["webhook.replay"]
+    assert recorded("webhook", "replay", first, "--from", "2026-01-01") == ["webhook.replay_failed"]
+    assert recorded("alarms", "release") == ["alarms.release"]
+    assert recorded("domain", "transfer", second, shop, "--application-url", url) == ["domain.moved", "power.enrol"]
+    assert recorded("domain", "release", shop) == ["domain.released"]
+
+
 def test_a_refused_change_is_not_recorded(terminal: Terminal) -> None:
     terminal.run("migrate", "--json")
     terminal.changes("user", "create", "ada@acme.test", "--organisation", "Acme")
