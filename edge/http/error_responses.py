@@ -49,7 +49,7 @@ AWAITING_CERTIFICATE: Final = ErrorResponse(503, "certificate_on_its_way", "This
 MISCONFIGURED: Final = ErrorResponse(
     503, "domain_misconfigured", "This domain is not set up correctly.", retry_after_seconds=60
 )
-ORIGIN_RESTING: Final = ErrorResponse(503, "origin_unreachable", "The application cannot be reached at the moment.")
+ORIGIN_UNREACHABLE: Final = ErrorResponse(503, "origin_unreachable", "The application cannot be reached at the moment.")
 BUSY: Final = ErrorResponse(503, "busy", "Too many requests are waiting for this application.")
 ORIGIN_SLOW: Final = ErrorResponse(504, "origin_slow", "The application took too long to answer.")
 BAD_VERSION: Final = ErrorResponse(505, "http_version", "Only HTTP/1.0 and HTTP/1.1 are spoken here.", close=True)

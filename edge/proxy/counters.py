@@ -14,13 +14,13 @@ from edge.http.error_responses import (
     CUT_OFF,
     ORIGIN_DOWN,
     ORIGIN_INVALID,
-    ORIGIN_RESTING,
     ORIGIN_SLOW,
+    ORIGIN_UNREACHABLE,
 )
 from edge.proxy.domain_traffic import DomainTraffic
 from edge.proxy.exchange import Exchange
 
-_ORIGIN_ERRORS = frozenset({CUT_OFF, ORIGIN_DOWN, ORIGIN_INVALID, ORIGIN_RESTING, ORIGIN_SLOW})
+_ORIGIN_ERRORS = frozenset({CUT_OFF, ORIGIN_DOWN, ORIGIN_INVALID, ORIGIN_UNREACHABLE, ORIGIN_SLOW})
 
 
 class ExchangeCounters:

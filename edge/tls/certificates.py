@@ -39,15 +39,19 @@ _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.E
 
 
 class CertificateReader(Protocol):
-    """What TLS needs of the replica; `edge.replica.reader.ReplicaReader` is one."""
+    """The part of the replica that TLS reads; `edge.replica.reader.ReplicaReader` is one."""
 
-    def generation(self) -> int: ...
+    def generation(self) -> int:
+        """Return the number that moves with each commit."""
 
-    def get_raw(self, kind: str, key: str) -> bytes | None: ...
+    def get_raw(self, kind: str, key: str) -> bytes | None:
+        """Return the content of a record, None if there is none."""
 
-    def is_cut_off(self) -> bool: ...
+    def is_cut_off(self) -> bool:
+        """Return whether Postgres is out of reach of this node."""
 
-    def is_unattended(self) -> bool: ...
+    def is_unattended(self) -> bool:
+        """Return whether no monitor obtains certificates."""
 
 
 class Missing(Enum):
@@ -69,7 +73,10 @@ class _Entry:
 
 
 class CertificateCache:
-    """Least recently used contexts by domain. Created by `TlsShared`; holds keys in memory while it lives."""
+    """Keeps the least recently used contexts by domain.
+
+    Created by `TlsShared`; holds keys in memory while it lives.
+    """
 
     def __init__(
         self,
@@ -79,7 +86,7 @@ class CertificateCache:
         capacity: int,
         now: Callable[[], float],
     ) -> None:
-        """`now` is monotonic, in seconds."""
+        """Begin empty. `now` is monotonic, in seconds."""
         self._reader = reader
         self._keyring = keyring
         self._now = now
@@ -88,7 +95,7 @@ class CertificateCache:
         self._unusable: dict[str, None] = {}  # names of entries without a context; those reviewed last come last
 
     def find(self, domain: str) -> ssl.SSLContext | Missing:
-        """The context to present now, without building one."""
+        """Return the context to present now, without building one."""
         generation = self._reader.generation()  # before the record: a change in between is seen next time
         entry = self._entries.get(domain)
         if entry is None or entry.generation != generation:
@@ -126,6 +133,7 @@ class CertificateCache:
         return context or Missing.UNUSABLE
 
     def discard(self, domain: str) -> None:
+        """Forget what is known of the domain."""
         self._entries.pop(domain, None)
         self._unusable.pop(domain, None)
 
@@ -136,8 +144,11 @@ class CertificateCache:
             self.discard(domain)
 
     def review(self) -> CertificateUse:
-        """Return how many of the certificates that were asked for can be used. Names whose record or key file has
-        changed are forgotten first, some at each call: they are built at their next handshake."""
+        """Return how many of the certificates that were asked for can be used.
+
+        Names whose record or key file has changed are forgotten first, some at each call: they are built at their next
+        handshake.
+        """
         for domain in list(islice(self._unusable, _REVIEWED_AT_ONCE)):
             del self._unusable[domain]
             if self.find(domain) is Missing.UNUSABLE:
@@ -151,7 +162,7 @@ class CertificateCache:
         return entry.digest == _digest(record) and entry.application_id == read_application_id(self._reader, domain)
 
     def _try_build(self, domain: str, content: bytes) -> tuple[ssl.SSLContext | None, int | None]:
-        """The context, or None with the revision of the keys if these are what it fails for.
+        """Return the context, or None with the revision of the keys if these are what it fails for.
 
         Raises: OSError where this machine lacks what it takes.
         """
@@ -169,7 +180,10 @@ class CertificateCache:
 
 
 class BuildBudget:
-    """So many builds a second, a burst of them at once; kept as the time when all builds so far are paid for."""
+    """Allows so many builds a second, and a burst of them at once.
+
+    Kept as the time when all builds so far are paid for.
+    """
 
     def __init__(self, *, per_second: float, burst: int) -> None:
         self._seconds_each = 1 / per_second
@@ -177,7 +191,7 @@ class BuildBudget:
         self._paid_at = 0.0
 
     def take(self, now: float) -> float:
-        """0.0: build now. Otherwise the seconds to wait before asking again."""
+        """Return 0.0 to build now, otherwise the seconds to wait before asking again."""
         paid_at = max(self._paid_at, now) + self._seconds_each
         wait = paid_at - now - self._credit_seconds
         if wait > 1e-9:

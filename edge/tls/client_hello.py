@@ -57,19 +57,19 @@ class _Malformed(Exception):
 
 
 class ClientHelloPeek:
-    """Fed the connection's first bytes, in any portions, until it answers. One a connection, then dropped."""
+    """Reads the connection's first bytes, in any portions, until it answers. One a connection, then dropped."""
 
     __slots__ = ("_groups", "_message", "_seen_bytes", "_unparsed")
 
     def __init__(self, groups: frozenset[int]) -> None:
-        """`groups`: the key exchange groups to accept (`edge.tls.groups`)."""
+        """Begin. `groups`: the key exchange groups to accept (`edge.tls.groups`)."""
         self._groups = groups
         self._unparsed = b""
         self._message = b""
         self._seen_bytes = 0  # of whole records
 
     def feed(self, data: bytes) -> ClientHello | Failure | None:
-        """None: more bytes are needed. Must not be fed after it has answered."""
+        """Return the hello or why it is refused; None while more bytes are needed. Not to be fed afterwards."""
         # Nothing beyond the limit is looked at, however much a segment brings.
         unparsed = (self._unparsed + data)[: MAX_HELLO_BYTES + _RECORD_HEADER_BYTES]
         while unparsed:
@@ -89,7 +89,7 @@ class ClientHelloPeek:
         return None
 
     def _judge_header(self, start: bytes) -> Failure | None:
-        """Judge a record header as far as it is there; NOT_TLS can only be said of the very first bytes."""
+        """Judge a record header as far as it is there; only the very first bytes can be NOT_TLS."""
         if start[0] != _HANDSHAKE_RECORD:
             return Failure.MALFORMED if self._seen_bytes else _judge_foreign(start)
         if len(start) > 1 and start[1] != _TLS12[0]:
@@ -122,7 +122,7 @@ class ClientHelloPeek:
 
 
 def _judge_foreign(start: bytes) -> Failure | None:
-    """Not a handshake record: perhaps plain HTTP.
+    """Judge bytes that are no handshake record: perhaps plain HTTP.
 
     Split-independence: a method's letters are waited for only while the bytes so far could still be one.
     """
@@ -134,18 +134,24 @@ def _judge_foreign(start: bytes) -> Failure | None:
 
 
 def read_groups(hello: bytes) -> frozenset[int]:
-    """The groups that a hello of our own library offers; it lies in one record."""
+    """Return the groups that a hello of our own library offers; it lies in one record."""
     _, extensions = _split(hello[_RECORD_HEADER_BYTES:])
     return frozenset(_parse_groups(extensions[_SUPPORTED_GROUPS]))
 
 
 def _parse(message: bytes, groups: frozenset[int]) -> ClientHello | Failure:
-    """Raises: `_Malformed`, and IndexError for what ends too early."""
+    """Return what decides.
+
+    Raises: `_Malformed`, and IndexError for what ends too early.
+    """
     return _summarise(*_split(message), groups)
 
 
 def _split(message: bytes) -> tuple[bytes, dict[int, bytes]]:
-    """The version of old clients, and the extensions by type. Raises: as `_parse`."""
+    """Return the version of old clients, and the extensions by type.
+
+    Raises: as `_parse`.
+    """
     version_at = _MESSAGE_HEADER_BYTES
     session_at = version_at + _VERSION_AND_RANDOM_BYTES
     ciphers_at = session_at + 1 + message[session_at]
@@ -187,7 +193,7 @@ def _summarise(
 
 
 def _can_exchange_keys(extensions: dict[int, bytes], accepted: frozenset[int], *, offers_tls13: bool) -> bool:
-    """Whether there is a common group, and OpenSSL does not choose a finite field before it.
+    """Return whether there is a common group, and OpenSSL does not choose a finite field before it.
 
     OpenSSL takes the first share that it can use, or asks for one: of an accepted group, if the client has any.
     """
@@ -208,7 +214,7 @@ def _parse_groups(body: bytes) -> tuple[int, ...]:
 
 
 def _shared_groups(body: bytes) -> Iterator[int]:
-    """RFC 8446 §4.2.8: those of the shares, in the client's order. There may be none."""
+    """Yield the groups of the shares, in the client's order (RFC 8446 §4.2.8). There may be none."""
     shares, end = _vector(body, 0, 2)
     if end != len(body):
         raise _Malformed
@@ -220,7 +226,7 @@ def _shared_groups(body: bytes) -> Iterator[int]:
 
 
 def normalise(name: bytes) -> str | None:
-    """A host name in lower case without trailing dot; None for anything that is no host name (or an address)."""
+    """Return a host name in lower case without trailing dot; None for anything that is no host name (or an address)."""
     try:
         text = name.decode("ascii").lower().removesuffix(".")
     except UnicodeDecodeError:
@@ -229,7 +235,7 @@ def normalise(name: bytes) -> str | None:
 
 
 def _vector(data: bytes, at: int, prefix_bytes: int) -> tuple[bytes, int]:
-    """A length-prefixed vector (RFC 8446 §3.4) at `at`, and where it ends."""
+    """Return a length-prefixed vector (RFC 8446 §3.4) at `at`, and where it ends."""
     start = at + prefix_bytes
     end = start + int.from_bytes(data[at:start])
     if start > len(data) or end > len(data):
@@ -245,7 +251,10 @@ def _only_vector(data: bytes, prefix_bytes: int) -> bytes:
 
 
 def _extensions(message: bytes, at: int) -> dict[int, bytes]:
-    """From there to its end, by type. Written out flat: a browser sends some fifteen of them with every connection."""
+    """Return the extensions from `at` to the message's end, by type.
+
+    Written out flat: a browser sends some fifteen of them with every connection.
+    """
     extensions: dict[int, bytes] = {}
     size = len(message)
     while at < size:
@@ -261,7 +270,7 @@ def _extensions(message: bytes, at: int) -> dict[int, bytes]:
 
 
 def _parse_server_name(body: bytes) -> bytes:
-    """RFC 6066 §3: a list of names, never two of one type; host_name (0) is the only type there is."""
+    """Return the host name of a list (RFC 6066 §3): never two of one type; host_name (0) is the only type."""
     if len(body) <= _NAME_HEADER.size:
         raise _Malformed
     list_bytes, kind, name_bytes = _NAME_HEADER.unpack_from(body)

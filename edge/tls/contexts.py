@@ -32,7 +32,7 @@ _MAX_SESSIONS = 64
 
 
 def build_context(chain: str, private_key: bytes) -> ssl.SSLContext:
-    """A context that presents `chain` (PEM, leaf first) with `private_key` (PEM, not encrypted).
+    """Return a context that presents `chain` (PEM, leaf first) with `private_key` (PEM, not encrypted).
 
     Raises: `ssl.SSLError` (an OSError) or ValueError when the two are unusable or do not belong together.
     """
@@ -49,11 +49,12 @@ def build_context(chain: str, private_key: bytes) -> ssl.SSLContext:
 
 
 def holds_too_many_sessions(context: ssl.SSLContext) -> bool:
+    """Return whether the context keeps so many sessions that a new one is to take its place."""
     return context.session_stats()["number"] >= _MAX_SESSIONS
 
 
 def _load(context: ssl.SSLContext, pem: bytes) -> None:
-    """Through memory: `ssl` reads certificates from files only, and a key must never be in one."""
+    """Load a certificate through memory: `ssl` reads files only, and a key must never be in one."""
     descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(descriptor), "wb") as file:

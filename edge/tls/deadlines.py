@@ -1,4 +1,4 @@
-"""Deadlines that are all equally far away and nearly always met: one timer for all of them.
+"""Keeps deadlines that are all equally far away and nearly always met: one timer for all of them.
 
 Entries in the order of their coming are in the order of their deadlines too. A timer for each costs several times as
 much to make and to cancel.
@@ -11,11 +11,14 @@ from typing import Protocol
 
 
 class Waiting(Protocol):
-    def on_deadline(self) -> None: ...
+    """What has a deadline."""
+
+    def on_deadline(self) -> None:
+        """Act on the deadline."""
 
 
 class Deadlines:
-    """One a worker. `on_deadline` of each entry is called once, `seconds` later, unless it was discarded."""
+    """Keeps a worker's deadlines. `on_deadline` of each entry is called `seconds` later, unless it was discarded."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         self._loop = loop
@@ -24,12 +27,13 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, waiting: Waiting) -> None:
-        """It must not be there already."""
+        """Add an entry, which must not be there already."""
         self._due[waiting] = self._loop.time() + self._seconds
         if self._timer is None:
             self._timer = self._loop.call_later(self._seconds, self._sweep)
 
     def discard(self, waiting: Waiting) -> None:
+        """Remove the entry, if it is there."""
         self._due.pop(waiting, None)
 
     def _sweep(self) -> None:

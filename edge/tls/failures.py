@@ -13,7 +13,7 @@ _HTTPS_ONLY = b"This port speaks HTTPS: use https:// in the address.\n"
 
 
 class Failure(StrEnum):
-    """The values name counters."""
+    """Why a handshake ended. The values name counters."""
 
     # decided by the hello
     PLAIN_HTTP = "plain_http"
@@ -55,7 +55,7 @@ _ALERTS = {
 
 
 def answer_to(failure: Failure) -> bytes:
-    """The bytes to send before closing; empty where the peer would not understand any."""
+    """Return the bytes to send before closing; empty where the peer would not understand any."""
     if failure is Failure.PLAIN_HTTP:
         return (
             b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n"

@@ -11,7 +11,10 @@ from edge.tls.client_hello import FINITE_FIELDS, read_groups
 
 
 def accepted_groups() -> frozenset[int]:
-    """Numbers of the IANA registry "TLS Supported Groups", without finite fields; a millisecond, once a process."""
+    """Return numbers of the IANA registry "TLS Supported Groups", without finite fields.
+
+    It takes a millisecond, once a process.
+    """
     return read_groups(_own_hello()).difference(FINITE_FIELDS)
 
 

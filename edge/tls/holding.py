@@ -1,4 +1,4 @@
-"""Who is held: handshakes that wait for a certificate while its order runs.
+"""Holds handshakes that wait for a certificate while its order runs.
 
 Pure bookkeeping with three caps, so that names being set up cannot tie up a worker: per domain, per client
 (an IPv4 address or an IPv6 /64) and in all. It decides no outcome and owns no timer.
@@ -15,11 +15,12 @@ class Holdable(Protocol):
     """What holding must know of a handshake."""
 
     @property
-    def server_name(self) -> str: ...
+    def server_name(self) -> str:
+        """Return the name that the client asked for."""
 
     @property
     def client(self) -> str:
-        """As `edge.transport.connection_limits.client_key` makes it."""
+        """Return the client, as `edge.transport.connection_limits.client_key` names it."""
 
 
 H = TypeVar("H", bound=Holdable)
@@ -27,6 +28,8 @@ H = TypeVar("H", bound=Holdable)
 
 @dataclass(frozen=True, slots=True)
 class HoldCaps:
+    """How many handshakes may be held."""
+
     per_domain: int = 64
     per_client: int = 32
     in_all: int = 1024
@@ -48,7 +51,7 @@ class Held(Generic[H]):
         return handshake in self._by_domain.get(handshake.server_name, ())
 
     def add(self, handshake: H) -> bool:
-        """False: a cap is reached. Must not be held already."""
+        """Hold a handshake that is not held. Return False where a cap is reached."""
         caps = self._caps
         here = self._by_domain.get(handshake.server_name, {})
         if (
@@ -63,7 +66,7 @@ class Held(Generic[H]):
         return True
 
     def remove(self, handshake: H) -> None:
-        """Does nothing for one that is not held."""
+        """Remove a handshake, if it is held."""
         if handshake not in self:
             return
         here = self._by_domain[handshake.server_name]
@@ -76,7 +79,9 @@ class Held(Generic[H]):
         self._total -= 1
 
     def domains(self) -> list[str]:
+        """Return the domains that handshakes are held for."""
         return list(self._by_domain)
 
     def of(self, domain: str) -> list[H]:
+        """Return the handshakes that are held for the domain."""
         return list(self._by_domain.get(domain, ()))

@@ -32,7 +32,10 @@ _MAX_EARLY_BYTES = 2 * MAX_HELLO_BYTES  # a hello, and what no client we could s
 
 
 class TlsLayer(asyncio.Protocol):
-    """One a connection. Bytes read before (a PROXY header's rest) may be fed through `data_received` first."""
+    """Makes one connection's handshake.
+
+    Bytes read before (a PROXY header's rest) may be fed through `data_received` first.
+    """
 
     __slots__ = (
         "_context",
@@ -68,11 +71,13 @@ class TlsLayer(asyncio.Protocol):
 
     @property
     def client(self) -> str:
+        """Return the client, as the limits name it."""
         return client_key(self._raw.get_extra_info("peername"))
 
     # The raw transport's protocol --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the hello, or refuse a connection above a limit."""
         self._raw = cast("asyncio.Transport", transport)
         self._place = self._tls.connection_limits.admit(transport.get_extra_info("peername"))
         if self._place is None:  # what TLS could tell, no browser shows
@@ -83,6 +88,7 @@ class TlsLayer(asyncio.Protocol):
         self._tls.deadlines.add(self)
 
     def data_received(self, data: bytes) -> None:
+        """Read the hello, or go on with the handshake in a later turn of the loop."""
         self._received += data
         if self._sslobj is not None:
             if len(self._received) > _MAX_EARLY_BYTES:
@@ -101,10 +107,12 @@ class TlsLayer(asyncio.Protocol):
             self.refuse(answer)
 
     def eof_received(self) -> bool:
+        """Note the end of the client's input."""
         self._has_ended = True
         return self._is_deferred  # else the raw transport closes; without a stream no response is possible
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """End the handshake, and give up the connection's place."""
         if not self._is_over:
             self._finish(Failure.CLIENT_LEFT)
         self._tls.connection_limits.leave(self._place)
@@ -123,11 +131,13 @@ class TlsLayer(asyncio.Protocol):
             self._tls.arrive(self)
 
     def wait(self, seconds: float) -> None:
+        """Hold the handshake for no longer than this."""
         self._tls.deadlines.discard(self)
         self._end_hold()
         self._hold = self._tls.loop.call_later(seconds, self.refuse, Failure.HOLD_TIMEOUT)
 
     def start(self, context: ssl.SSLContext) -> None:
+        """Make the handshake with this context."""
         self._tls.leave(self)
         if self._hold is not None:
             self._end_hold()
@@ -200,6 +210,7 @@ class TlsLayer(asyncio.Protocol):
     # The end -----------------------------------------------------------------------------------------------
 
     def refuse(self, failure: Failure) -> None:
+        """End the handshake, with the alert that the failure has."""
         self._finish(failure)
         answer = answer_to(failure)
         if answer:
@@ -212,7 +223,7 @@ class TlsLayer(asyncio.Protocol):
         linger(self._tls.loop, self._raw, self.connection_lost)
 
     def _finish(self, failure: Failure | None) -> None:
-        """The handshake is over, with a stream or a failure; every path comes through here once."""
+        """End the handshake, with a stream or a failure; every path comes through here once."""
         self._is_over = True
         self._tls.deadlines.discard(self)
         self._end_hold()
@@ -229,6 +240,7 @@ class TlsLayer(asyncio.Protocol):
             self._hold = None
 
     def on_deadline(self) -> None:
+        """Refuse: the client took too long."""
         self.refuse(Failure.TIMEOUT)
 
 

@@ -33,16 +33,20 @@ _SWEEPS_A_CONTEXT_LIFE = 720  # one a minute
 class Handshake(Holdable, Protocol):
     """What `TlsShared` calls on a `TlsLayer`."""
 
-    def start(self, context: ssl.SSLContext) -> None: ...
+    def start(self, context: ssl.SSLContext) -> None:
+        """Make the handshake with this context."""
 
-    def refuse(self, failure: Failure) -> None: ...
+    def refuse(self, failure: Failure) -> None:
+        """End the handshake."""
 
     def wait(self, seconds: float) -> None:
-        """Held: for no longer than this. Said again, it counts from then."""
+        """Hold the handshake for no longer than this. Called again, it counts from then."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsLimits:
+    """The bounds of a worker's handshakes."""
+
     handshake_seconds: float = 10.0
     hold_seconds: float = 60.0  # however far away an order's `hold_until` is
     behind_seconds: float = 5.0  # for unknown names, while the replica is behind: its writer tries every 3 s
@@ -56,7 +60,7 @@ class TlsLimits:
 
 @dataclass(slots=True)
 class TlsCounters:
-    """Since the worker's start, except `handshaking`."""
+    """Counts since the worker's start, except `handshaking`."""
 
     handshaking: int = 0  # connections now without a stream
     handshakes: int = 0  # succeeded
@@ -68,7 +72,10 @@ class TlsCounters:
 
 
 class TlsShared:
-    """One a worker, created and closed by it. `on_replica_change` is called after each change of the replica."""
+    """Decides about a worker's handshakes. Created and closed by the worker.
+
+    `on_replica_change` is called after each change of the replica.
+    """
 
     def __init__(
         self,
@@ -98,12 +105,13 @@ class TlsShared:
 
     @property
     def held_now(self) -> int:
+        """Return how many handshakes are held."""
         return len(self._held)
 
     # Called by handshakes ----------------------------------------------------------------------------------
 
     def arrive(self, handshake: Handshake) -> None:
-        """The name is known: decide now, or queue behind those who wait for a build."""
+        """Decide about a handshake whose name is known, or queue it behind those that wait for a build."""
         wait = self._decide(handshake, may_build=not self._queue)
         if not wait:
             return
@@ -114,7 +122,7 @@ class TlsShared:
         self._schedule_pump(wait)
 
     def leave(self, handshake: Handshake) -> None:
-        """The handshake is over, or under way: nothing more is called on it."""
+        """Call nothing more on the handshake: it is over, or under way."""
         self._held.remove(handshake)
         self._queue.pop(handshake, None)
 
@@ -143,6 +151,7 @@ class TlsShared:
             self._schedule_pump(0)
 
     def close(self) -> None:
+        """Stop looking at held handshakes."""
         self._sweep.cancel()
 
     def _sweep_contexts(self) -> None:
@@ -190,7 +199,7 @@ class TlsShared:
             self.counters.held += 1
 
     def _hold_seconds(self, domain: str) -> float:
-        """How long a handshake for this name may still be held; not above 0 when no order runs."""
+        """Return how long a handshake for this name may still be held; not above 0 when no order runs."""
         order = self._reader.get_raw("order", domain)
         if order is None:
             return 0.0

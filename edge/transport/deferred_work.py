@@ -1,4 +1,4 @@
-"""How a connection gives up the loop: the bounds of what it does at once, and the queue in which the rest waits.
+"""Lets a connection give up the loop: the bounds of what it does at once, and the queue in which the rest waits.
 
 A connection whose input needs more work than its bounds allow pauses its reading, and `DeferredWork` calls it again in
 a later turn of the loop. Meanwhile the loop serves all others. The bounds, each worth a few tenths of a millisecond:
@@ -30,7 +30,7 @@ _TURN_SECONDS: Final = 0.000_1
 
 
 class DeferredWork:
-    """One a worker: runs what was deferred, in order, in later turns of the loop: one expensive piece in each.
+    """Runs a worker's deferred work, in order, in later turns of the loop: one expensive piece in each.
 
     Deferred work checks whether it is still wanted: its connection may have ended in the meantime.
     """
@@ -44,6 +44,7 @@ class DeferredWork:
         return len(self._queue)
 
     def add(self, work: Callable[[], None]) -> None:
+        """Have the work run in a later turn of the loop."""
         if not self._queue:
             self._loop.call_soon(self._run)
         self._queue.append(work)
@@ -66,7 +67,7 @@ class DeferredWork:
 
 
 class LoopTurns:
-    """One a worker: lets tasks run an expensive step one in each turn of the loop, in the order in which they ask."""
+    """Lets a worker's tasks run an expensive step one in each turn of the loop, in the order in which they ask."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

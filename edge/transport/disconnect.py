@@ -1,4 +1,4 @@
-"""Whether a peer disconnected while we do not read from it: the loop does not poll a paused socket.
+"""Finds whether a peer disconnected while we do not read from it: the loop does not poll a paused socket.
 
 The kernel knows of a reset at once, and of a FIN when it could take all that came before it. A client that closes in
 order while our side's buffers are full keeps its FIN behind unread bytes: only a deadline ends that.
@@ -20,7 +20,10 @@ _READ_BYTES: Final = 1 << 20
 
 
 def client_disconnected(sock: Any, missing_bytes: int) -> bool:
-    """`sock`: a transport's socket. `missing_bytes`: what is certainly still to come of the message under way."""
+    """Return whether the peer of a transport's socket has disconnected.
+
+    `missing_bytes`: what is certainly still to come of the message under way.
+    """
     try:
         state: int = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
         if state == _TCP_CLOSE_WAIT and missing_bytes > _READ_BYTES:

@@ -58,12 +58,15 @@ class Lingering(asyncio.Protocol):
         self._timer = loop.call_later(_ROUND_SECONDS, self._end_round)
 
     def data_received(self, data: bytes) -> None:
+        """Discard the bytes."""
         self._has_received = True
 
     def eof_received(self) -> bool:
+        """Close: the client has ended the connection."""
         return False  # the transport closes itself, after its buffer
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop looking, and report the loss."""
         self._timer.cancel()
         self._on_lost(exc)
 

@@ -1,4 +1,4 @@
-"""The PROXY protocol, versions 1 and 2, as HAProxy specifies it: who the client of a trusted proxy is.
+"""Reads the PROXY protocol, versions 1 and 2, as HAProxy specifies it: the client's address from a trusted proxy.
 
 `read` is pure: it tells a header from what is none, and refuses what is neither. `Entrance` stands before the first
 protocol of a connection from a trusted proxy: it waits for the header, or for the first bytes that cannot be one, and
@@ -37,7 +37,7 @@ class Malformed(FrontageError):
 
 
 class Stated(NamedTuple):
-    """What the bytes so far say. `client` is None when it is the peer itself (LOCAL, UNKNOWN, or no header)."""
+    """What a header says. `client` is None when it is the peer itself (LOCAL, UNKNOWN, or no header)."""
 
     client: tuple[str, int] | None
     header_bytes: int
@@ -47,7 +47,7 @@ _NO_HEADER: Final = Stated(None, 0)
 
 
 def read(data: bytes) -> Stated | None:
-    """None: more bytes are needed to tell.
+    """Read the header; return None while more bytes are needed to tell.
 
     Raises: `Malformed`.
     """
@@ -115,14 +115,17 @@ def entrance(
     trusted_proxies: Networks,
     seconds: float,
 ) -> Callable[[], asyncio.Protocol]:
-    """What a port's connections begin with: nothing more than before where no proxy is trusted."""
+    """Return a factory of what a port's connections begin with: `inner_factory` where no proxy is trusted."""
     if not trusted_proxies:
         return inner_factory
     return partial(Entrance, inner_factory, connection_limits, trusted_proxies, seconds)
 
 
 class Entrance(asyncio.Protocol):
-    """One a connection, where proxies are trusted; holds the connection's place until it hands over."""
+    """Reads a connection's header, where proxies are trusted.
+
+    It holds the connection's place until it hands over.
+    """
 
     __slots__ = (
         "_connection_limits",
@@ -151,6 +154,7 @@ class Entrance(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for a header, if the peer is a trusted proxy."""
         self._raw = cast("asyncio.Transport", transport)
         peername = transport.get_extra_info("peername")
         if not is_in(address_of(peername), self._trusted):
@@ -162,6 +166,7 @@ class Entrance(asyncio.Protocol):
             self._raw.abort()
 
     def data_received(self, data: bytes) -> None:
+        """Read the header, and hand over once it is complete."""
         self._received += data
         try:
             stated = read(self._received)
@@ -173,6 +178,7 @@ class Entrance(asyncio.Protocol):
             self._hand_over(stated)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Give up the connection's place."""
         self._part()
 
     def _hand_over(self, stated: Stated) -> None:
@@ -195,7 +201,7 @@ class Entrance(asyncio.Protocol):
 
 
 class _Restated:
-    """A transport that tells another peer's name; everything else is the transport's own, at no cost."""
+    """A transport with another peer's address; everything else is the transport's own, at no cost."""
 
     def __init__(self, raw: asyncio.Transport, peername: tuple[str, int]) -> None:
         self._raw = raw
@@ -211,4 +217,5 @@ class _Restated:
 
 
 def restated(raw: asyncio.Transport, peername: tuple[str, int]) -> asyncio.Transport:
+    """Return the transport with another peername."""
     return cast("asyncio.Transport", _Restated(raw, peername))

@@ -37,7 +37,7 @@ SLICE_BYTES = 16 * 1024  # also what one record carries at most (RFC 8446 §5.1)
 _HEADER_BYTES = 5  # of a record; the last two are the length of what follows (RFC 8446 §5.1)
 _SLICE_RECORDS = 32
 
-_NOBODY = asyncio.Protocol()  # the inner of a connection that is gone: breaks the reference cycle
+_NO_PROTOCOL = asyncio.Protocol()  # the inner of a connection that is gone: breaks the reference cycle
 
 Data = bytes | bytearray | memoryview
 
@@ -94,8 +94,8 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         self._outgoing = outgoing
         self._take = outgoing.read
         self._server_name = server_name
-        self._inner: asyncio.Protocol = _NOBODY
-        self._deliver = _NOBODY.data_received
+        self._inner: asyncio.Protocol = _NO_PROTOCOL
+        self._deliver = _NO_PROTOCOL.data_received
         self._unfed: bytes | memoryview = b""  # received, not yet in the engine
         self._record_left = 0  # bytes still to come of the record that the engine has begun
         self._reading = True  # may deliver: not paused, not ended, not closed
@@ -117,6 +117,7 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
     # The raw transport's protocol --------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        """Decrypt what came."""
         if self._input_ended:
             return
         size = len(data)
@@ -138,22 +139,26 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
             self._decrypt_record()
 
     def eof_received(self) -> bool:
+        """Note the end of the raw connection's input."""
         self._raw_ended = True
         if not (self._input_ended or self._is_deferred):
             self._drain()
         return True
 
     def pause_writing(self) -> None:
+        """Pause the inner's writing."""
         self._is_raw_full = True
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
+        """Resume the inner's writing."""
         self._is_raw_full = False
         self._inner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Report the loss to the inner."""
         self._is_closed, self._reading, self._unfed = True, False, b""
-        inner, self._inner, self._deliver = self._inner, _NOBODY, _NOBODY.data_received
+        inner, self._inner, self._deliver = self._inner, _NO_PROTOCOL, _NO_PROTOCOL.data_received
         inner.connection_lost(self._error or exc)
 
     # Decrypting --------------------------------------------------------------------------------------------
@@ -201,7 +206,7 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         elif self._received_close_notify and self._reading:
             self._end_input()
         if self._outgoing.pending:
-            self._send_engine_words()
+            self._send_engine_output()
 
     def _drain(self) -> None:
         """Deliver what there is, as long as the inner reads; then the end, if it has come."""
@@ -248,8 +253,8 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         if not self._inner.eof_received():
             self.close()
 
-    def _send_engine_words(self) -> None:
-        """What the engine wrote by itself while reading: key updates, alerts."""
+    def _send_engine_output(self) -> None:
+        """Send what the engine wrote by itself while reading: key updates, alerts."""
         if self._is_raw_full:
             self.abort()
         else:
@@ -258,6 +263,7 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
     # The inner's transport ---------------------------------------------------------------------------------
 
     def write(self, data: Data) -> None:
+        """Encrypt and send."""
         if self._is_closed or not data:
             return
         try:
@@ -270,7 +276,7 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
             self._fail(error)
 
     def write_last(self, data: Data) -> None:
-        """What `close` or `linger` follows at once: it leaves together with close_notify, in one segment."""
+        """Send what `close` or `linger` follows at once: it leaves together with close_notify, in one segment."""
         if self._is_closed or len(data) > SLICE_BYTES:
             self.write(data)
             return
@@ -280,6 +286,7 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
             self._fail(error)
 
     def writelines(self, list_of_data: Iterable[Data]) -> None:
+        """Encrypt and send all of these."""
         self.write(b"".join(list_of_data))
 
     def _encrypt_slices(self, view: memoryview) -> list[bytes]:
@@ -290,17 +297,21 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         return records
 
     def can_write_eof(self) -> bool:
+        """Return False: TLS has no half-closed connections here."""
         return False
 
     def write_eof(self) -> None:
+        """Refuse: the connection is closed, not half-closed."""
         raise NotImplementedError("TLS connections are closed, not half-closed, by us")
 
     def pause_reading(self) -> None:
+        """Stop delivering, and stop the raw transport's reading."""
         if self._reading:
             self._reading = False
             self._raw.pause_reading()
 
     def resume_reading(self) -> None:
+        """Deliver again, later in the loop where something is here already."""
         if self._reading or self._input_ended or self._is_closed:
             return
         self._reading = True
@@ -319,12 +330,15 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
             self._raw.resume_reading()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Set the raw transport's limits."""
         self._raw.set_write_buffer_limits(high, low)
 
     def get_write_buffer_size(self) -> int:
+        """Return the bytes that are not sent yet, encrypted."""
         return self._raw.get_write_buffer_size() + self._outgoing.pending
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return facts of the connection: of TLS, else of the raw transport."""
         if name == "server_name":
             return self._server_name
         if name == "ssl_object":
@@ -332,6 +346,7 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         return self._raw.get_extra_info(name, default)
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Make this the inner protocol."""
         assert isinstance(protocol, asyncio.Protocol)
         self._inner = protocol
         self._deliver = protocol.data_received
@@ -339,36 +354,38 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
     # The end -----------------------------------------------------------------------------------------------
 
     def is_closing(self) -> bool:
+        """Return whether the connection is closing or closed."""
         return self._is_closed
 
     def close(self) -> None:
-        """Flush, say close_notify, and close, as a plain transport does: for when the client has said all it will."""
+        """Flush, send close_notify, and close, as a plain transport does: for a client whose input has ended."""
         if not self._is_closed:
-            self._say_goodbye()
+            self._send_close_notify()
             self._raw.close()
 
     def linger(self) -> None:
-        """Flush, say close_notify, and give the client time to read it, whatever it still sends."""
+        """Flush, send close_notify, and give the client time to read it, whatever it still sends."""
         if not self._is_closed:
-            self._say_goodbye()
+            self._send_close_notify()
             linger(self._loop, self._raw, self.connection_lost, input_ended=self._raw_ended)
 
     def abort(self) -> None:
+        """Close at once, without close_notify."""
         self._is_closed, self._reading = True, False
         self._raw.abort()
 
     def _fail(self, error: ssl.SSLError) -> None:
-        """The engine gave up; it may have left an alert."""
+        """End the connection: the engine gave up, and may have left an alert."""
         self._error = error
-        self._say_last_words()
+        self._flush_engine()
         linger(self._loop, self._raw, self.connection_lost, input_ended=self._raw_ended)
 
-    def _say_goodbye(self) -> None:
+    def _send_close_notify(self) -> None:
         with suppress(ssl.SSLError):  # "want read": the client's own close_notify need not be waited for
             self._sslobj.unwrap()
-        self._say_last_words()
+        self._flush_engine()
 
-    def _say_last_words(self) -> None:
+    def _flush_engine(self) -> None:
         self._is_closed, self._reading, self._unfed = True, False, b""
         if self._outgoing.pending:
             self._raw_write(self._take())

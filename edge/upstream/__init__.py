@@ -1,1 +1,1 @@
-"""Connections to origins: who may have one (`pool`, pure), how one is made (`connector`), and the thing itself."""
+"""Connections to origins: `pool` decides which request may have one (pure), `connector` makes them."""

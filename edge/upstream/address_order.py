@@ -19,7 +19,7 @@ MAX_TRIED: Final = 8
 
 
 class AddressOrder:
-    """One a worker, owned by the connector. All times are monotonic seconds."""
+    """Orders addresses for a worker's connector, which owns it. All times are monotonic seconds."""
 
     def __init__(self, random: Callable[[], float]) -> None:
         self._random = random
@@ -52,8 +52,10 @@ class AddressOrder:
             self._failed.add((origin, address), now)
 
     def note_chosen(self, origin: Origin, tried: Sequence[str], chosen: str, now: float) -> None:
-        """Of the addresses that raced in the order of `tried`, `chosen` connected first: remember that those before it
-        failed, or were slower by the time that they were ahead."""
+        """Remember that the addresses tried before `chosen`, which connected first, failed.
+
+        They may only have been slower, by the time that they were ahead.
+        """
         self.note_failed(origin, takewhile(lambda address: address != chosen, tried), now)
 
 

@@ -53,7 +53,7 @@ class _Trouble:
 
 
 class Breaker:
-    """One a worker, owned by the dispatcher. All times are monotonic seconds."""
+    """Decides for a worker's dispatcher, which owns it. All times are monotonic seconds."""
 
     def __init__(self, *, failures: int, max_pause_seconds: float, random: Callable[[], float]) -> None:
         self._failures = failures
@@ -67,10 +67,11 @@ class Breaker:
 
     @property
     def open_count(self) -> int:
+        """Return how many breakers are open."""
         return sum(trouble.is_open for trouble in self._troubles.values())
 
     def admits(self, origin: Origin, now: float) -> bool:
-        """Whether a connection may be attempted now; True while open makes the asker the probe."""
+        """Return whether a connection may be attempted now. True while open makes the attempt the probe."""
         trouble = self._troubles.get(origin)
         if trouble is None or not trouble.is_open:
             return True
@@ -80,13 +81,16 @@ class Breaker:
         return True
 
     def succeeded(self, origin: Origin) -> None:
+        """Close the origin's breaker: an attempt has connected."""
         trouble = self._troubles.pop(origin, None)
         if trouble is not None and trouble.is_open and len(self._recovered) < _MAX_REMEMBERED:
             self._recovered[OriginIdentity(*origin[:-1])] = None
 
     def take_recovered(self) -> list[OriginIdentity]:
-        """Return origins that a probe reached since this was last called, for the other workers: at most
-        `MOST_REPORTED`, the rest next time."""
+        """Return origins that a probe reached since this was last called, for the other workers.
+
+        At most `MOST_REPORTED`, the rest next time.
+        """
         taken = list(islice(self._recovered, MOST_REPORTED))
         for identity in taken:
             del self._recovered[identity]
@@ -98,7 +102,7 @@ class Breaker:
             self._troubles.pop(Origin._make((*astuple(identity), is_own_api)), None)
 
     def failing(self, now: float) -> list[FailingOrigin]:
-        """Origins to which the last attempt failed, and did so within the last minute: at most `MOST_REPORTED`."""
+        """Return origins to which the last attempt failed, within the last minute: at most `MOST_REPORTED`."""
         recent = takewhile(lambda each: now - each[1].failed_at <= _WINDOW_SECONDS, reversed(self._troubles.items()))
         return [
             FailingOrigin(OriginIdentity(*origin[:-1]), trouble.fault)
@@ -106,7 +110,7 @@ class Breaker:
         ]
 
     def failed(self, origin: Origin, fault: OriginFault, *, started_at: float, now: float) -> None:
-        """An attempt begun at `started_at` did not connect."""
+        """Note that an attempt begun at `started_at` did not connect."""
         trouble = self._troubles.pop(origin, None)
         if trouble is None or (not trouble.is_open and now - trouble.since > _WINDOW_SECONDS):
             self._make_room()

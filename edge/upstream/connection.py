@@ -27,15 +27,27 @@ FINAL_RESPONSE_BYTES: Final = 65_536
 class LeaseHolder(Protocol):
     """What an upstream connection calls on the exchange that leases it."""
 
-    def on_upstream_data(self, data: bytes) -> None: ...
-    def on_upstream_eof(self) -> bool: ...
-    def on_upstream_lost(self, *, in_order: bool) -> None: ...
-    def on_upstream_full(self) -> None: ...
-    def on_upstream_ready(self) -> None: ...
+    def on_upstream_data(self, data: bytes) -> None:
+        """Take bytes from the origin."""
+
+    def on_upstream_eof(self) -> bool:
+        """Take the end of the origin's bytes. Return whether it may still be sent to."""
+
+    def on_upstream_lost(self, *, in_order: bool) -> None:
+        """Take the end of the connection; `in_order`: the origin stated it."""
+
+    def on_upstream_full(self) -> None:
+        """Send no more: the origin does not read."""
+
+    def on_upstream_ready(self) -> None:
+        """Send again."""
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """Created by the connector, owned by the dispatcher; `holder` is set while leased."""
+    """A connection to an origin. Created by the connector, owned by the dispatcher.
+
+    `holder` is set while leased.
+    """
 
     __slots__ = (
         "_input",
@@ -69,7 +81,7 @@ class UpstreamConnection(asyncio.Protocol):
         address: str = "",
         has_alternatives: bool = False,
     ) -> None:
-        """`address`: the one that was dialled. `has_alternatives`: the origin had others when it was."""
+        """Begin. `address`: the one that was dialled. `has_alternatives`: the origin had others when it was."""
         self.origin = origin
         self.address = address
         self.has_alternatives = has_alternatives
@@ -89,7 +101,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._on_lost = on_lost
 
     def is_silent(self) -> bool:
-        """Whether the kernel, too, has nothing from the origin: what waits there the loop has yet to tell us."""
+        """Return whether the kernel, too, has nothing from the origin that the loop has yet to deliver."""
         if self._socket is None:
             return True
         if self._input is None:
@@ -110,10 +122,12 @@ class UpstreamConnection(asyncio.Protocol):
         return False  # an unsolicited response, or the end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
         self.transport = cast("asyncio.Transport", transport)
         self.is_closing = transport.is_closing  # asked for twice a request: a call of Python's own less
 
     def data_received(self, data: bytes) -> None:
+        """Give the bytes to the exchange, or abort: none has asked for them."""
         if self.holder is None:
             # A server may say on its way out that it closes an idle connection; Go's client knows it, too.
             self.ended_idle = data.startswith((b"HTTP/1.1 408", b"HTTP/1.0 408"))
@@ -123,6 +137,7 @@ class UpstreamConnection(asyncio.Protocol):
             self.holder.on_upstream_data(data)
 
     def eof_received(self) -> bool | None:
+        """Note the origin's end. Return whether a tunnel may still send to it."""
         self.has_ended = self._received_close_notify()
         self.ended_idle = self.holder is None and not self.is_closing()
         if self.holder is None or self.origin.scheme == "https":  # the loop's TLS closes both ways at once
@@ -139,6 +154,7 @@ class UpstreamConnection(asyncio.Protocol):
             return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Report the loss to the dispatcher, then to the exchange."""
         if exc is not None and self.origin.scheme == "http":
             self._read_final_response()
         holder, self.holder = self.holder, None
@@ -147,7 +163,10 @@ class UpstreamConnection(asyncio.Protocol):
             holder.on_upstream_lost(in_order=exc is None and self.has_ended)
 
     def _read_final_response(self) -> None:
-        """A write failed. An origin that refuses an upload answers, then resets: the kernel still has the answer."""
+        """Read what an origin that refuses an upload answered before it reset the connection.
+
+        A write has failed, and the kernel still has the answer.
+        """
         data = b""
         if self._socket is not None:
             with contextlib.suppress(OSError):
@@ -174,9 +193,11 @@ class UpstreamConnection(asyncio.Protocol):
             self.responses.add((raw[9:12], raw.count(b"\n"), is_for_head), raw, answer, request)
 
     def pause_writing(self) -> None:
+        """Pause the request: the origin does not read."""
         if self.holder is not None:
             self.holder.on_upstream_full()
 
     def resume_writing(self) -> None:
+        """Resume the request."""
         if self.holder is not None:
             self.holder.on_upstream_ready()

@@ -40,14 +40,14 @@ class ConnectFailed(FrontageError):
 
 
 class ConnectTimedOut(ConnectFailed):
-    """It did not answer in time."""
+    """The origin did not answer in time."""
 
     def __init__(self, words: str) -> None:
         super().__init__("timeout", words)
 
 
 class Connector:
-    """One a worker."""
+    """Makes a worker's connections."""
 
     def __init__(
         self,
@@ -60,7 +60,10 @@ class Connector:
         timeout_seconds: float,
         api: HostPort | None = None,
     ) -> None:
-        """`api`: where the management API of this machine listens, which `policy` lets no other origin be."""
+        """Prepare to connect.
+
+        `api`: where the management API of this machine listens, which `policy` lets no other origin be.
+        """
         self._resolver = resolver
         self._policy = policy
         self._order = order
@@ -70,7 +73,10 @@ class Connector:
         self.tls = tls
 
     async def connect(self, origin: Origin, on_lost: Callable[[UpstreamConnection], None]) -> UpstreamConnection:
-        """Raises: `ConnectFailed`."""
+        """Connect to the origin.
+
+        Raises: `ConnectFailed`.
+        """
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._connect(origin, on_lost)
@@ -80,13 +86,14 @@ class Connector:
             raise ConnectFailed(_fault_of(error), f"{type(error).__name__}: {error}") from error
 
     def note_unanswered(self, connection: UpstreamConnection) -> None:
-        """The connection was new and closed before any byte: have the origin's other addresses tried first."""
+        """Have the origin's other addresses tried first: a new connection closed before any byte."""
         if connection.has_alternatives:
             now = asyncio.get_running_loop().time()
             self._order.note_failed(connection.origin, [connection.address], now)
 
     @property
     def address_failure_count(self) -> int:
+        """Return how often addresses were passed over since they failed."""
         return self._order.failure_count
 
     async def _connect(self, origin: Origin, on_lost: Callable[[UpstreamConnection], None]) -> UpstreamConnection:
@@ -127,7 +134,10 @@ class Connector:
         return sock, address
 
     def _permitted(self, addresses: tuple[str, ...], origin: Origin) -> list[str]:
-        """Those the policy lets us dial. Raises: `AddressRefused` when there are none."""
+        """Return the addresses that the policy lets us dial.
+
+        Raises: `AddressRefused` when there are none.
+        """
         permitted: list[str] = []
         refusal: AddressRefused | None = None
         for address in addresses:

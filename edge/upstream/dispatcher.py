@@ -1,4 +1,4 @@
-"""The dispatcher: does what the pool decides. Hands upstream connections to those who ask, and takes them back.
+"""The dispatcher: does what the pool decides. Leases upstream connections to exchanges, and takes them back.
 
 A lease is taken at once when an idle connection is there (`take`), else asked for (`request`) and answered later by
 ``on_lease`` or ``on_lease_failed``, never before `request` returns. It ends by `give_back` (reusable) or `drop`.
@@ -14,7 +14,7 @@ from typing import Protocol
 from common.logs import get_logger
 from common.metrics import Family
 from common.origin_faults import FailingOrigin, OriginIdentity
-from edge.http.error_responses import BUSY, ORIGIN_DOWN, ORIGIN_RESTING, ORIGIN_SLOW, ErrorResponse
+from edge.http.error_responses import BUSY, ORIGIN_DOWN, ORIGIN_SLOW, ORIGIN_UNREACHABLE, ErrorResponse
 from edge.routing.route import Origin
 from edge.upstream.breaker import MOST_REPORTED, Breaker
 from edge.upstream.connection import LeaseHolder, UpstreamConnection
@@ -29,18 +29,23 @@ _log = get_logger("edge.upstream")
 
 
 class LeaseRequester(LeaseHolder, Protocol):
-    """Who asks for a lease."""
+    """An exchange that asks for a lease."""
 
-    def on_lease(self, connection: UpstreamConnection) -> None: ...
+    def on_lease(self, connection: UpstreamConnection) -> None:
+        """Take the connection that was asked for."""
+
     def on_lease_failed(self, kind: ErrorResponse, reason: str = "") -> None:
-        """`reason` is for the operator: what the kind does not say."""
+        """Go without a connection. `reason` is for the operator: what the kind does not say."""
 
     def log_fields(self) -> dict[str, str]:
-        """The request that asks, for log lines about it."""
+        """Return what names the request in log lines."""
 
 
 class UpstreamDispatcher:
-    """One a worker. Owns the pool, every upstream connection and the tasks that make them."""
+    """Leases a worker's connections.
+
+    Owns the pool, every upstream connection and the tasks that make them.
+    """
 
     def __init__(
         self,
@@ -66,16 +71,19 @@ class UpstreamDispatcher:
 
     @property
     def open_count(self) -> int:
+        """Return how many connections are idle, leased or being made."""
         return self._pool.open_count
 
     @property
     def open_breakers(self) -> int:
-        """Those that could not be reached, and are left alone for a while."""
+        """Return how many origins could not be reached, and are left alone for a while."""
         return self._breaker.open_count
 
     def failing_origins(self) -> list[FailingOrigin]:
-        """Those that could not be reached in the last minute (`Breaker.failing`), and those whose answer was not valid
-        HTTP: at most `MOST_REPORTED` of each."""
+        """Return origins that could not be reached in the last minute, and whose answer was not valid HTTP.
+
+        At most `MOST_REPORTED` of each.
+        """
         now = self._loop.time()
         self._invalid.expire(now)
         latest = islice(reversed(self._invalid), MOST_REPORTED)
@@ -94,7 +102,7 @@ class UpstreamDispatcher:
             self._breaker.note_recovered(identity)
 
     def note_invalid(self, origin: Origin) -> None:
-        """Its answer to a request was not valid HTTP: the visitor got `ORIGIN_INVALID`."""
+        """Note that the origin's answer was not valid HTTP: the visitor got `ORIGIN_INVALID`."""
         self._invalid.add(origin, self._loop.time())
 
     def take(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
@@ -109,7 +117,7 @@ class UpstreamDispatcher:
         return None
 
     def take_young(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
-        """As `take`, for any request: the origin is not about to close the connection, as far as is known."""
+        """Lease an idle connection to any request: the origin is not known to be about to close it."""
         connection = self._take_young(origin)
         if connection is not None:
             connection.holder = holder
@@ -138,6 +146,7 @@ class UpstreamDispatcher:
         return True
 
     def request(self, origin: Origin, requester: LeaseRequester) -> None:
+        """Ask for a lease, which comes later."""
         decision = self._pool.request(origin, requester)
         if decision is Decision.OPEN:
             self._open(origin, requester)
@@ -145,7 +154,7 @@ class UpstreamDispatcher:
             self._loop.call_soon(requester.on_lease_failed, BUSY)
 
     def withdraw(self, origin: Origin, requester: LeaseRequester) -> None:
-        """The requester withdraws its request; none of its callbacks is called afterwards."""
+        """Withdraw a request for a lease: none of its callbacks is called afterwards."""
         task = self._tasks.pop(requester, None)
         if task is None:
             self._pool.withdraw(origin, requester)
@@ -178,25 +187,25 @@ class UpstreamDispatcher:
             waiter.on_lease(connection)
 
     def drop(self, connection: UpstreamConnection) -> None:
-        """The exchange is over and the connection cannot serve again."""
+        """End the lease of a connection that cannot serve again."""
         if not connection.served and connection.origin.scheme == "https":
             self._keep_session(connection)
         connection.holder = None
         connection.transport.abort()
 
     def note_unanswered(self, connection: UpstreamConnection) -> None:
-        """A request was sent, and the connection ended before any byte of a response."""
+        """Note that a connection with a request ended before any byte of a response."""
         if connection.served:
             self._note_closed(connection)
         else:
             self._connector.note_unanswered(connection)
 
     def note_stated_idle_time(self, origin: Origin, seconds: int) -> None:
-        """The origin states how long it keeps idle connections."""
+        """Note how long the origin states to keep idle connections."""
         self._idle_times.note_stated(origin, seconds, self.now)
 
     def tick(self, now: float, idle_before: float) -> None:
-        """Called by the worker some times a second: close what was idle since before `idle_before`, and follow DNS."""
+        """Close what was idle since before `idle_before`, and follow DNS. Called some times a second."""
         self.now = now
         self._close_idle(idle_before)
         self._distrusted.expire(now)
@@ -221,6 +230,7 @@ class UpstreamDispatcher:
         self._connector.tls.keep_session(connection.origin, connection.transport.get_extra_info("ssl_object"))
 
     def families(self) -> list[Family]:
+        """Return the metrics."""
         return [
             Family.of(
                 "frontage_edge_retired_upstream_connections",
@@ -244,6 +254,7 @@ class UpstreamDispatcher:
         ]
 
     def close(self) -> None:
+        """End all connections, and stop making them."""
         self._follower.close()
         for task in self._tasks.values():
             task.cancel()
@@ -251,14 +262,17 @@ class UpstreamDispatcher:
             connection.transport.abort()
 
     def _open(self, origin: Origin, requester: LeaseRequester) -> None:
-        """A place was reserved for the requester; if the origin rests, no other waiter gets a connection."""
+        """Connect for the requester, for which a place was reserved.
+
+        If the origin's breaker is open, no other waiter gets a connection.
+        """
         place_for: LeaseRequester | None = requester
         while place_for is not None:
             if self._breaker.admits(origin, self._loop.time()):
                 task = self._loop.create_task(self._connect(origin, place_for), name=f"connect {origin.host}")
                 self._tasks[place_for] = task
                 return
-            self._loop.call_soon(place_for.on_lease_failed, ORIGIN_RESTING)
+            self._loop.call_soon(place_for.on_lease_failed, ORIGIN_UNREACHABLE)
             place_for = self._pool.forget(origin)
 
     async def _connect(self, origin: Origin, requester: LeaseRequester) -> None:

@@ -35,7 +35,11 @@ class _Name:
 
 
 class AddressFollower:
-    """One a worker, created with its dispatcher, which calls `add`, `discard`, `tick` and `close`.
+    """Follows a worker's origins.
+
+    Created with its dispatcher, which calls `add`, `discard`, `tick` and `close`.
+
+    Invariant: each name in `_names` is once in `_due`, or is being looked up. All times are the loop's.
 
     Invariant: each name in `_names` is once in `_due`, or is being looked up. All times are the loop's.
     """
@@ -53,6 +57,7 @@ class AddressFollower:
         return f"<AddressFollower {len(self._names)} names, {len(self._lookups)} look-ups>"
 
     def add(self, connection: UpstreamConnection) -> None:
+        """Follow the connection's origin, unless its host is an address."""
         host = connection.origin.host
         name = self._names.get(host)
         if name is None:
@@ -64,6 +69,7 @@ class AddressFollower:
         name.connections.add(connection)
 
     def discard(self, connection: UpstreamConnection) -> None:
+        """Forget the connection."""
         name = self._names.get(connection.origin.host)
         if name is not None:
             name.connections.discard(connection)
@@ -81,6 +87,7 @@ class AddressFollower:
             task.add_done_callback(self._lookups.discard)
 
     def close(self) -> None:
+        """Stop the look-ups."""
         for task in self._lookups:
             task.cancel()
 
@@ -101,10 +108,10 @@ class AddressFollower:
     def _retire_others(
         self, host: str, addresses: tuple[str, ...], retire: Callable[[UpstreamConnection], None]
     ) -> None:
-        departed = [each for each in self._names[host].connections if each.address not in addresses]
-        for connection in departed:
+        unlisted = [each for each in self._names[host].connections if each.address not in addresses]
+        for connection in unlisted:
             if not connection.is_retired:
                 self.retired_count += 1
                 retire(connection)
-        if departed:
-            _log.info("origin has other addresses now", host=host, connections=len(departed))
+        if unlisted:
+            _log.info("origin has other addresses now", host=host, connections=len(unlisted))

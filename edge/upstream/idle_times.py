@@ -37,7 +37,7 @@ class _Known:
 
 
 class IdleTimes:
-    """One a worker, owned by the dispatcher. Idle times in seconds; `now` is monotonic."""
+    """Keeps what a worker's dispatcher, its owner, learns. Idle times in seconds; `now` is monotonic."""
 
     def __init__(self) -> None:
         self._origins: dict[Origin, _Known] = {}  # the one that changed last at the end
@@ -51,18 +51,18 @@ class IdleTimes:
         return _UNKNOWN_SECONDS if known is None else known.longest
 
     def note_stated(self, origin: Origin, seconds: float, now: float) -> None:
-        """The origin states how long it keeps idle connections."""
+        """Note how long the origin states to keep idle connections."""
         known = self._known(origin, seconds)
         known.set(min(known.seconds, seconds) if now < known.closed_until else seconds)
 
     def note_survived(self, origin: Origin, seconds: float, now: float) -> None:
-        """A connection was still open after so long."""
+        """Note that a connection was still open after so long."""
         known = self._known(origin, seconds)
         if now >= known.closed_until:
             known.set(max(known.seconds, seconds))
 
     def note_closed(self, origin: Origin, seconds: float, now: float) -> None:
-        """The origin closed a connection that was idle for so long."""
+        """Note that the origin closed a connection that was idle for so long."""
         known = self._known(origin, seconds)
         known.set(min(known.seconds, seconds))
         known.closed_until = now + _CLOSE_SECONDS

@@ -19,7 +19,7 @@ _MAX_SESSIONS = 1024
 
 
 class OriginTls:
-    """One a worker: owned by its `Connector`."""
+    """The contexts and sessions of a worker, owned by its `Connector`."""
 
     def __init__(self, deferred: DeferredWork) -> None:
         self.handshake_count = 0  # those that succeeded
@@ -46,6 +46,7 @@ class OriginTls:
             self._sessions.pop(origin, None)
 
     def families(self) -> list[Family]:
+        """Return the metrics."""
         return [
             Family.of("frontage_edge_origin_tls_handshakes", "With origins.", "counter", self.handshake_count),
             Family.of("frontage_edge_origin_tls_resumed", "Of these, resumed.", "counter", self.resumed_count),
@@ -62,7 +63,10 @@ class OriginTls:
 
 
 class OriginHandshake(asyncio.Protocol):
-    """One a connection, from the first flight on. `done` tells whether a session was resumed, or has the error."""
+    """Makes one connection's handshake, from the first flight on.
+
+    `done` states whether a session was resumed, or has the error.
+    """
 
     __slots__ = ("_deferred", "_incoming", "_inner", "_outgoing", "_raw", "_server_name", "_sslobj", "done")
 
@@ -83,17 +87,21 @@ class OriginHandshake(asyncio.Protocol):
         self._sslobj = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_name, session=session)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the first flight."""
         self._raw = cast("asyncio.Transport", transport)
         self._shake(b"")
 
     def data_received(self, data: bytes) -> None:
+        """Go on with the handshake."""
         self._shake(data)
 
     def eof_received(self) -> bool:
+        """Fail: the origin has closed the connection."""
         self._fail(ConnectionResetError("the connection was closed during the TLS handshake"))
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Fail: the connection is lost."""
         self._fail(exc or ConnectionResetError("the connection was lost during the TLS handshake"))
 
     def _shake(self, data: bytes) -> None:

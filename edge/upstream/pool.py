@@ -25,12 +25,13 @@ KEPT_OLD: Final = 4
 
 
 class Idle(Protocol):
-    """What the pool must know of a connection."""
+    """A connection, as the pool knows it."""
 
     idle_since: float
 
     @property
-    def is_closing(self) -> Callable[[], bool]: ...
+    def is_closing(self) -> Callable[[], bool]:
+        """Return the function that says whether the connection is closing."""
 
 
 C = TypeVar("C", bound=Idle)
@@ -38,6 +39,8 @@ W = TypeVar("W")
 
 
 class Decision(Enum):
+    """What becomes of a request for a connection."""
+
     OPEN = "open"  # a place was reserved: make a connection
     WAIT = "wait"
     BUSY = "busy"
@@ -56,7 +59,7 @@ class _OriginState(Generic[C, W]):
 
 
 class Pool(Generic[C, W]):
-    """One a worker. Bounds are per origin."""
+    """Assigns a worker's connections. Bounds are per origin."""
 
     def __init__(self, *, max_open: int, max_waiters: int) -> None:
         self._max_open = max_open
@@ -68,10 +71,11 @@ class Pool(Generic[C, W]):
 
     @property
     def open_count(self) -> int:
+        """Return how many connections are idle, leased or being made."""
         return sum(state.open for state in self._origins.values())
 
     def take(self, origin: Origin) -> C | None:
-        """An idle connection, now leased; None if there is none worth using."""
+        """Return an idle connection, now leased; None if there is none worth using."""
         state = self._origins.get(origin)
         if state is None:
             return None
@@ -83,7 +87,7 @@ class Pool(Generic[C, W]):
         return None
 
     def take_young(self, origin: Origin, idle_since: float) -> C | None:
-        """As `take`, of those given back after then: the one that was so last."""
+        """Return the connection given back last, now leased, if that was after `idle_since`; None if there is none."""
         state = self._origins.get(origin)
         if state is None:
             return None
@@ -104,8 +108,10 @@ class Pool(Generic[C, W]):
         return state.idle[0] if state is not None and state.idle else None
 
     def make_room(self, origin: Origin) -> C | None:
-        """Take out an idle connection in whose place a new one is made; the caller closes it. None if none needs to be:
-        few are idle, and one more may be open."""
+        """Take out an idle connection in whose place a new one is made; the caller closes it.
+
+        None if none needs to be: few are idle, and one more may be open.
+        """
         state = self._origins.get(origin)
         if state is None or not state.idle:
             return None
@@ -118,7 +124,7 @@ class Pool(Generic[C, W]):
         return connection
 
     def request(self, origin: Origin, waiter: W) -> Decision:
-        """For whom `take` had nothing."""
+        """Decide about a request for which `take` had nothing."""
         state = self._origins.get(origin)
         if state is None:
             state = self._origins[origin] = _OriginState()
@@ -131,7 +137,7 @@ class Pool(Generic[C, W]):
         return Decision.BUSY
 
     def withdraw(self, origin: Origin, waiter: W) -> None:
-        """A waiter that no longer wants one."""
+        """Forget a waiter that no longer wants a connection."""
         state = self._origins.get(origin)
         if state is not None and waiter in state.waiters:
             state.waiters.remove(waiter)
@@ -146,7 +152,7 @@ class Pool(Generic[C, W]):
         return None
 
     def forget(self, origin: Origin) -> W | None:
-        """One connection of `origin` is gone, or could not be made. Returns a waiter whose place was reserved."""
+        """Count a connection less: it is gone, or could not be made. Return a waiter whose place was reserved."""
         state = self._origins[origin]
         state.open -= 1
         if state.waiters:

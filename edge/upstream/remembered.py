@@ -25,7 +25,10 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Remembered(dict[K, float]):
-    """Until when each is remembered, in monotonic seconds, the earliest first. Owned by one object of the worker."""
+    """The keys and until when each is remembered, in monotonic seconds, the earliest first.
+
+    Owned by one object of the worker.
+    """
 
     __slots__ = ("_seconds",)
 
@@ -34,11 +37,13 @@ class Remembered(dict[K, float]):
         self._seconds = seconds
 
     def add(self, key: K, now: float) -> None:
+        """Remember the key from now on."""
         self.pop(key, None)
         if len(self) >= _MAX_REMEMBERED:
             del self[next(iter(self))]
         self[key] = now + self._seconds
 
     def expire(self, now: float) -> None:
+        """Forget the keys whose time is over."""
         while self and self[first := next(iter(self))] <= now:
             del self[first]

@@ -34,14 +34,14 @@ class Unresolvable(FrontageError):
 
 
 class Answer(NamedTuple):
-    """IP literals, IPv6 first where there are both."""
+    """The addresses of a name: IP literals, IPv6 first where there are both."""
 
     addresses: tuple[str, ...]
     good_until: float  # monotonic; infinite for an address in place of a name
 
 
 class OriginResolver:
-    """One a worker; remembers at most 10,000 names."""
+    """Resolves a worker's origins; remembers at most 10,000 names."""
 
     def __init__(self, servers: Sequence[HostPort], clock: Clock) -> None:
         self._servers = [str(server) for server in servers] or None

@@ -65,10 +65,12 @@ class OriginResponses:
         self._shapes: dict[Shape, _Learning] = {}
 
     def find(self, shape: Shape) -> ResponseTemplate | None:
+        """Return the template of heads of this shape, if there is one."""
         learning = self._shapes.get(shape)
         return None if learning is None else learning.template
 
     def add(self, shape: Shape, raw: bytes, answer: ResponseHead, request: RequestHead) -> None:
+        """Learn from a head that had to be parsed."""
         learning = self._shapes.get(shape)
         if learning is None:
             if len(self._shapes) >= _MAX_SHAPES:
