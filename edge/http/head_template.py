@@ -124,6 +124,6 @@ def is_comparable(raw: bytes, head: RequestHead) -> bool:
     is_upload = bool(facts.body)
     return (
         raw.startswith(_UPLOADS if is_upload else (b"GET /", b"HEAD /"))
-        and head.minor == 1
+        and head.minor != 0
         and not (facts.upgrade or facts.expects_continue or (is_upload and facts.takes_trailers))
     )
