@@ -10,9 +10,7 @@ from random import Random
 from typing import Any
 
 from common.addresses import AddressPolicy, own_policy
-from common.claims import Runner
 from common.clock import Clock
-from common.concurrency_shares import ConcurrencyShares
 from common.connect.settlement import Settlement
 from common.connect.zone_inspector import ZoneInspector
 from common.db import batches, monitor_nodes, order_queue, revocations
@@ -38,6 +36,8 @@ from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTIN
 from monitor.certificates.queue import make_runner as make_order_runner
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
+from monitor.claims import Runner
+from monitor.concurrency_shares import ConcurrencyShares
 from monitor.connect.enrolment import FlowEnrolment
 from monitor.connect.steps import Steps
 from monitor.connect.steps import make_runner as make_flow_runner

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from api.connect.resolution import ChosenDomain, PlaceholderValues, choose_domain, resolve
 from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
-from common.connect.resolution import ChosenDomain, PlaceholderValues, choose_domain, resolve
 
 AROUND = PlaceholderValues(
     "apps.partner.example", "tls.partner.example", ("192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1")
