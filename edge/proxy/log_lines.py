@@ -1,4 +1,4 @@
-"""The access log's lines: one JSON object each, or nginx's combined format. Pure.
+"""The access log's lines: one JSON object each, or nginx's combined format.
 
 A line never carries a query, a body, or a field but the client's User-Agent: they hold secrets. JSON is joined from
 text where nothing needs escaping: an encoder costs three times as much, and formatting bytes twice as much.

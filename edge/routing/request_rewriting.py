@@ -1,4 +1,4 @@
-"""The request's head as it goes on to the origin: stated anew around the fields that are forwarded unchanged. Pure.
+"""The request's head as it goes on to the origin: stated anew around the fields that are forwarded unchanged.
 
 What the origin learns about the client and the domain is stated here. A client can neither forge it nor nominate it
 away: incoming copies were cut out with the head, and ours are appended after that.

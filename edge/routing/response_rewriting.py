@@ -1,4 +1,4 @@
-"""The response's head as the client gets it: addresses mapped back, framing and connection stated by us. Pure."""
+"""The response's head as the client gets it: addresses mapped back, framing and connection stated by us."""
 
 from __future__ import annotations
 
