@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from random import Random
 
 BODY_BYTES = 1024
 VARIANTS = 4096
 
 # Fixed, with a Date: origins repeat themselves within a second.
-_HEAD = (
-    "HTTP/1.1 200 OK\r\nServer: origin\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: text/plain\r\n"
-    f"Content-Length: {BODY_BYTES}\r\nConnection: keep-alive\r\n"
-)
+_HEAD = "HTTP/1.1 {status}\r\nServer: origin\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n"
 
 
 def same() -> Sequence[bytes]:
@@ -28,10 +26,61 @@ def varied() -> Sequence[bytes]:
     return [_answer(_own_fields(number)) for number in range(VARIANTS)]
 
 
+def sized() -> Sequence[bytes]:
+    """As `varied`, with bodies of 200 bytes to 20 KB."""
+    rng = Random(29)
+    return [_answer(_own_fields(number), rng.randrange(200, 20_480)) for number in range(VARIANTS)]
+
+
+def not_modified() -> Sequence[bytes]:
+    return [_bare("304 Not Modified", f'ETag: "{mark}"\r\nCache-Control: max-age=60\r\n') for mark in _marks()]
+
+
+def for_head() -> Sequence[bytes]:
+    """As to HEAD: with the length of a body that does not follow, and that broken origins may send all the same."""
+    return [_bare("200 OK", f'ETag: "{mark}"\r\nContent-Length: {BODY_BYTES}\r\n') for mark in _marks()]
+
+
+def missing() -> Sequence[bytes]:
+    return [_answer(_own_fields(number), status="404 Not Found") for number in range(VARIANTS)]
+
+
+def redirects() -> Sequence[bytes]:
+    return [_bare("302 Found", f"Location: /from/{mark}\r\nContent-Length: 0\r\n") for mark in _marks()]
+
+
+def with_two_cookies() -> Sequence[bytes]:
+    return [_answer(_own_fields(n) + f"Set-Cookie: seen={mark}; path=/\r\n") for n, mark in enumerate(_marks())]
+
+
+def with_many_fields() -> Sequence[bytes]:
+    """As `varied`, with 30 fields in all, of which 21 are the same each time."""
+    policies = "".join(f"X-Policy-{number}: a value of some length that stays\r\n" for number in range(21))
+    return [_answer(_own_fields(number) + policies) for number in range(VARIANTS)]
+
+
+def compressed() -> Sequence[bytes]:
+    extra = "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
+    return [_answer(_own_fields(number) + extra, 500 + number % 3000) for number in range(VARIANTS)]
+
+
+def _marks() -> Iterable[str]:
+    return (f"{number * 2654435761 % (1 << 64):016x}" for number in range(VARIANTS))
+
+
 def _own_fields(number: int) -> str:
     mark = f"{number * 2654435761 % (1 << 64):016x}"
     return f'ETag: "{mark}"\r\nSet-Cookie: session={mark}{mark}; Path=/; HttpOnly\r\nX-Request-Id: {mark}\r\n'
 
 
-def _answer(own_fields: str) -> bytes:
-    return f"{_HEAD}{own_fields}\r\n".encode("ascii") + b"x" * BODY_BYTES
+def _answer(own_fields: str, body_bytes: int = BODY_BYTES, status: str = "200 OK") -> bytes:
+    head = _HEAD.format(status=status)
+    return (
+        f"{head}Content-Type: text/plain\r\nContent-Length: {body_bytes}\r\n{own_fields}\r\n".encode("ascii")
+        + b"x" * body_bytes
+    )
+
+
+def _bare(status: str, own_fields: str) -> bytes:
+    """Return an answer without a body."""
+    return f"{_HEAD.format(status=status)}{own_fields}\r\n".encode("ascii")

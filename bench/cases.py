@@ -14,6 +14,7 @@ BODY_BYTES = {KB: 1024, KB_64: 65_536, MB: 1 << 20}
 
 
 class Load(Enum):
+    TYPICAL = "pages, JSON, posts, forms, 304s and redirects; no two requests and no two responses alike"
     SAME = "the same request again and again"
     VARIED = "every header block different"
     POST = "every header block different, with a body of 200 bytes of JSON"
@@ -60,6 +61,15 @@ class CaseVerdict:
 
 
 CASES = (
+    Case(
+        "typical",
+        "typical mix, TLS on both sides, log",
+        HTTPS,
+        Load.TYPICAL,
+        bar=CostLimit(1.35, "nginx"),
+        is_origin_secure=True,
+        logs=True,
+    ),
     Case(
         "http-responses", "http 1 KB, varied, responses differ", HTTP, Load.VARIED, DIFFERENT, CostLimit(1.35, "nginx")
     ),

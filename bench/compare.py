@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import cases, compare_picture, heads, output, wrk
+from bench import cases, compare_picture, heads, output, typical, wrk
 from bench.cases import BODY_BYTES, Case, Load
 from bench.lab.ports import free_ports
 from bench.loads import LoadRun, read_run
@@ -66,6 +66,7 @@ _ORIGIN = """
       add_header Set-Cookie "session=$request_id; Path=/; HttpOnly";
       return 200 "{body}";
     }}
+    {locations}
   }}
 """
 
@@ -199,6 +200,7 @@ async def _origins(directory: Path) -> AsyncIterator[Sites]:
         certificate=certificates / f"{SECURE_HOST}.pem",
         files=files,
         body="x" * BODY_BYTES[cases.KB],
+        locations=typical.nginx_locations(),
     )
     argv = module("bench.quick_origin", str(socket_port))
     async with (
@@ -242,6 +244,7 @@ class _Loads:
     def __init__(self, directory: Path) -> None:
         self._hosts = directory / "hosts"
         self._page = heads.page(HOST, heads.read_page())
+        self._typical = typical.requests(SECURE_HOST)
 
     async def run(self, case: Case, port: int, seconds: float) -> LoadRun:
         if case.load is Load.SOCKET:
@@ -257,6 +260,8 @@ class _Loads:
         match case.load:
             case Load.VARIED:
                 return heads.varied(_host(case), case.path)
+            case Load.TYPICAL:
+                return self._typical
             case Load.POST:
                 return heads.posts(HOST, case.path)
             case Load.HOST_LAST:

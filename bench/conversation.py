@@ -6,6 +6,7 @@ One request at a time goes on one client connection, and is answered on one conn
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import socket
 import ssl
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from bench.callgrind import CountedProcess
-from bench.instruction_cases import HOST, SECURE_ORIGIN_HOST, InstructionCase
+from bench.instruction_cases import SECURE_ORIGIN_HOST, InstructionCase
 from bench.instruction_parts import PARTS
 from bench.peers.certificates import make_certificate
 from common.errors import OperatorError
@@ -59,13 +60,15 @@ class Conversation:
         self._context = ssl.create_default_context()
         self._context.check_hostname = False
         self._context.verify_mode = ssl.CERT_NONE
+        self._lengths = itertools.cycle(case.connections or (-1,))  # -1: one connection without end
+        self._requests_left = next(self._lengths)
         self._client = self._connect(None)
 
     def _connect(self, session: ssl.SSLSession | None) -> socket.socket:
         plain = socket.create_connection(("127.0.0.1", self._port), timeout=_PATIENCE_SECONDS)
         if not self._case.secure:
             return plain
-        client = self._context.wrap_socket(plain, server_hostname=HOST, session=session)
+        client = self._context.wrap_socket(plain, server_hostname=self._case.host, session=session)
         if session is not None and not client.session_reused:
             raise OperatorError("the worker did not resume a session")
         return client
@@ -74,6 +77,7 @@ class Conversation:
         before = self._client
         session = before.session if self._case.resumes and isinstance(before, ssl.SSLSocket) else None
         before.close()
+        self._requests_left = next(self._lengths)
         self._client = self._connect(session)
 
     def _accept(self) -> socket.socket:
@@ -99,26 +103,32 @@ class Conversation:
 
     def run(self, requests: int) -> None:
         for _ in range(requests):
-            if self._case.reconnects and self._turn:
+            if self._requests_left == 0:
                 self._reconnect()
-            self._client.sendall(self._case.requests[self._turn % len(self._case.requests)])
-            self._turn += 1
+            self._requests_left -= 1
+            number, self._turn = self._turn, self._turn + 1
+            self._client.sendall(self._case.requests[number % len(self._case.requests)])
             if self._origin is None:
                 self._origin = self._accept()
             _read_message(self._origin)
-            self._origin.sendall(self._case.answers[self._turn % len(self._case.answers)])
-            head = _read_message(self._client)
-            if not head.startswith(b"HTTP/1.1 200 "):
+            answer = self._case.answers[number % len(self._case.answers)]
+            self._origin.sendall(answer)
+            is_for_head = self._case.requests[0].startswith(b"HEAD ")
+            head = _read_message(self._client, is_for_head=is_for_head)
+            if is_for_head:  # behind which proxies may use the connection no more
+                self._origin.close()
+                self._origin = None
+            if head[:13] != answer[:13]:  # the version and the status
                 raise OperatorError(f"not an answer to count: {head[:40]!r}")
 
 
-def _read_message(peer: socket.socket) -> bytes:
+def _read_message(peer: socket.socket, *, is_for_head: bool = False) -> bytes:
     """Read a message to the end of its body. Returns its head."""
     data = b""
     while b"\r\n\r\n" not in data:
         data += _read(peer)
     head, _, body = data.partition(b"\r\n\r\n")
-    length = _LENGTH.search(head)
+    length = None if is_for_head else _LENGTH.search(head)
     missing = int(length[1]) - len(body) if length else 0
     while missing > 0:
         missing -= len(_read(peer))

@@ -19,7 +19,7 @@ from bench.counted_worker import MemoryReader
 from bench.instruction_cases import HOST
 from common.secrets import load_keyring
 from common.settings import load
-from edge.http import request
+from edge.http import request, response
 from edge.http.forwarded import Client
 from edge.http.head_template import HeadTemplate
 from edge.proxy.access_log import AccessLog
@@ -28,10 +28,13 @@ from edge.proxy.recent_requests import RecentRequests
 from edge.proxy.request_memory import RequestMemory
 from edge.proxy.worker_context import WorkerContext
 from edge.routing.respond import Forward, respond
+from edge.routing.response_rewriting import rewrite
+from edge.routing.response_template import ResponseTemplate
 from edge.upstream.connection import UpstreamConnection
 
 REQUESTS: Final = 256
 _ANSWER: Final = answers.same()[0]
+_ANSWERS: Final = answers.varied()[:REQUESTS]
 EMPTY: Final = "nothing"
 """The step that costs what going round the requests does."""
 _ADDRESS: Final = "127.0.0.1"
@@ -65,6 +68,12 @@ class Steps:
         template = HeadTemplate.learn(self._raws[0], self._raws[1], self._heads[1])
         assert template is not None
         self._template = template
+        self._answer_heads = [answer[: answer.find(b"\r\n\r\n") + 4] for answer in _ANSWERS]
+        self._parsed = [response.parse(raw, b"GET") for raw in self._answer_heads]
+        before, raw, parsed = self._answer_heads[0], self._answer_heads[1], self._parsed[1]
+        answer_template = ResponseTemplate.learn(before, raw, parsed, self._heads[0], frozenset())
+        assert answer_template is not None
+        self._answer_template = answer_template
         self._memory = RequestMemory(RecentRequests(self._worker.routes, self._worker.limits, None), self._client, "")
         for raw, forward in zip(self._raws[:16], self._forwards, strict=False):  # it learns
             if not self._memory.recall(raw):
@@ -94,6 +103,13 @@ class Steps:
         yield "hit: read the head by its template", self._read
         yield "hit: compose the head for the origin", self._compose
         yield "hit: all of it, with the route and the path", self._recall
+        for _ in range(2):  # the origin's connections learn
+            self._whole_varied()
+        yield "response, miss: parse the head", self._parse_answers
+        yield "response, miss: rewrite it for the client", self._rewrite_answers
+        yield "response, hit: read the head by its template", self._read_answers
+        yield "response, hit: read and rewrite it", self._rewrite_by_template
+        yield "whole exchange, every response different", self._whole_varied
         yield "whole exchange", self._whole
         yield "whole exchange, the same head", self._whole_same
         self._worker.access_log = AccessLog(os.devnull, node="bench", sample=1.0, user_agent=True, random=lambda: 0.0)
@@ -123,6 +139,29 @@ class Steps:
     def _recall(self) -> None:
         for raw in self._raws:
             assert self._memory.recall(raw)
+
+    def _parse_answers(self) -> None:
+        for raw in self._answer_heads:
+            response.parse(raw, b"GET")
+
+    def _rewrite_answers(self) -> None:
+        head, route, date_field = self._heads[0], self._forwards[0].route, self._worker.date_field
+        for answer in self._parsed:
+            rewrite(answer, head, route, b"http", date_field, keep_alive=True)
+
+    def _read_answers(self) -> None:
+        for raw in self._answer_heads:
+            self._answer_template.read(raw)
+
+    def _rewrite_by_template(self) -> None:
+        head, route, date_field = self._heads[0], self._forwards[0].route, self._worker.date_field
+        for raw in self._answer_heads:
+            self._answer_template.rewrite(raw, head, route, b"http", date_field, keep_alive=True)
+
+    def _whole_varied(self) -> None:
+        for raw, answer in zip(self._raws, _ANSWERS, strict=True):
+            self._connection.data_received(raw)
+            self._upstream.data_received(answer)
 
     def _whole(self) -> None:
         for raw in self._raws:

@@ -51,6 +51,19 @@ def posts(host: str, path: str) -> list[bytes]:
     return [_post(number, host, path) for number in range(VARIANTS)]
 
 
+def asking_heads(host: str, path: str) -> list[bytes]:
+    """As `varied`, with the method HEAD."""
+    return [request.replace(b"GET", b"HEAD", 1) for request in varied(host, path)]
+
+
+def long_cookies(host: str, path: str) -> list[bytes]:
+    """As `varied`, with 2 KB of cookies each."""
+    return [
+        request.replace(b"theme=light", b"theme=light; consent=%01900x" % number)
+        for number, request in enumerate(varied(host, path))
+    ]
+
+
 def host_last(requests: Iterable[bytes]) -> list[bytes]:
     """The same requests with Host as the last field, as axios, wrk and several load balancers send it."""
     return [_with_host_last(request) for request in requests]

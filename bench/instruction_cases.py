@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from bench import answers, heads
+from bench import answers, heads, typical
 from bench.cases import KB
 
 HOST: Final = "shop.customer.localhost"
@@ -16,27 +16,41 @@ _HANDSHAKE_SHARE: Final = 8  # a whole one costs as much as thirty requests
 
 @dataclass(frozen=True, slots=True)
 class InstructionCase:
-    """`requests` are sent in turn, on one connection; or each on a new one (`reconnects`), which may offer the last
-    one's TLS session (`resumes`)."""
+    """`requests` are sent in turn, and answered with the `answers` in turn, on one connection; or on new ones, of so
+    many requests in turn (`connections`), which may offer the last one's TLS session (`resumes`)."""
 
     key: str
     title: str
     requests: Sequence[bytes]
     answers: Sequence[bytes] = field(default_factory=answers.same)
     secure: bool = False
-    reconnects: bool = False
+    connections: Sequence[int] = ()
     resumes: bool = False
     logs: bool = False
     is_origin_secure: bool = False
 
     def count(self, requests: int) -> int:
-        return max(1, requests // _HANDSHAKE_SHARE) if self.reconnects else requests
+        return max(1, requests // _HANDSHAKE_SHARE) if self.connections else requests
+
+    @property
+    def host(self) -> str:
+        """The domain that is asked for."""
+        return SECURE_ORIGIN_HOST if self.is_origin_secure else HOST
 
 
 def cases() -> list[InstructionCase]:
     page, closing = heads.page(HOST, heads.read_page()), heads.closing(HOST, KB)
     varied = heads.varied(HOST, KB)
     return [
+        InstructionCase(
+            "typical",
+            "a typical mix, TLS on both sides, the access log written",
+            typical.requests(SECURE_ORIGIN_HOST),
+            typical.answers(),
+            secure=True,
+            logs=True,
+            is_origin_secure=True,
+        ),
         InstructionCase("repeated", "the same request again", heads.same(HOST, KB)),
         InstructionCase("varied", "every header block different", varied),
         InstructionCase("answers", "every header block and every response different", varied, answers.varied()),
@@ -50,6 +64,24 @@ def cases() -> list[InstructionCase]:
         InstructionCase(
             "post", "every header block different, a POST of 200 bytes", heads.posts(HOST, KB), answers.keeping()
         ),
+        InstructionCase("sizes", "both different, bodies of 200 bytes to 20 KB", varied, answers.sized()),
+        InstructionCase("not-modified", "both different, answers 304", varied, answers.not_modified()),
+        InstructionCase("head", "both different, HEAD", heads.asking_heads(HOST, KB), answers.for_head()),
+        InstructionCase("missing", "both different, answers 404", varied, answers.missing()),
+        InstructionCase("redirect", "both different, answers 302", varied, answers.redirects()),
+        InstructionCase("cookies", "both different, Set-Cookie twice", varied, answers.with_two_cookies()),
+        InstructionCase(
+            "long-cookie", "both different, 2 KB of cookies", heads.long_cookies(HOST, KB), answers.varied()
+        ),
+        InstructionCase("fields", "both different, 30 response fields", varied, answers.with_many_fields()),
+        InstructionCase("gzip", "both different, gzip", varied, answers.compressed()),
+        InstructionCase(
+            "short",
+            "both different, connections of 1 to 10 requests",
+            varied,
+            answers.varied(),
+            connections=range(1, 11),
+        ),
         InstructionCase("host-last", "the same request again, Host last", heads.host_last(heads.same(HOST, KB))),
         InstructionCase(
             "host-last-varied", "every block different, Host last", heads.host_last(heads.varied(HOST, KB))
@@ -57,8 +89,8 @@ def cases() -> list[InstructionCase]:
         InstructionCase("page", "a recorded browser's page load", page),
         InstructionCase("tls", "the same request again, over TLS", heads.same(HOST, KB), secure=True),
         InstructionCase("tls-varied", "every block different, over TLS", heads.varied(HOST, KB), secure=True),
-        InstructionCase("tls-new", "a new connection, whole handshake", closing, secure=True, reconnects=True),
+        InstructionCase("tls-new", "a new connection, whole handshake", closing, secure=True, connections=(1,)),
         InstructionCase(
-            "tls-resumed", "a new connection, resumed session", closing, secure=True, reconnects=True, resumes=True
+            "tls-resumed", "a new connection, resumed session", closing, secure=True, connections=(1,), resumes=True
         ),
     ]

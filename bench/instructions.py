@@ -102,15 +102,17 @@ def worker_environ(directory: Path) -> dict[str, str]:
 def write_records(directory: Path, origin_port: int) -> None:
     (directory / "master.key").write_text(new_master_key().line)
     (directory / "master.key").chmod(0o600)
-    key, chain = make_certificate(HOST)
-    envelope = load_keyring(directory / "master.key").seal(key.encode(), f"certificate/{HOST}/private-key")
-    records = {
+    keyring = load_keyring(directory / "master.key")
+    records: dict[str, dict[str, object]] = {
         "application/bench": {"application_url": f"http://127.0.0.1:{origin_port}"},
         "application/secure": {"application_url": f"https://127.0.0.1:{origin_port}", "origin_verify": False},
         f"route/power/{HOST}": {"application_id": "bench"},
         f"route/power/{SECURE_ORIGIN_HOST}": {"application_id": "secure"},
-        f"certificate/{HOST}": {"chain": chain, "private_key": base64.b64encode(envelope).decode()},
     }
+    for host in (HOST, SECURE_ORIGIN_HOST):
+        key, chain = make_certificate(host)
+        envelope = keyring.seal(key.encode(), f"certificate/{host}/private-key")
+        records[f"certificate/{host}"] = {"chain": chain, "private_key": base64.b64encode(envelope).decode()}
     (directory / "records.json").write_text(json.dumps(records))
 
 

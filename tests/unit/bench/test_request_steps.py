@@ -22,6 +22,7 @@ def test_each_step_of_a_request_is_named_taken_and_done(tmp_path: Path) -> None:
     names, after = lines[:-2:2], lines[1:-2:2]
     assert names[0] == EMPTY
     assert "hit: read the head by its template" in names
+    assert "response, hit: read and rewrite it" in names
     assert "whole exchange, with the access log" in names
     assert set(after) == {"done"}
     assert lines[-2:] == ["", ""]
