@@ -93,7 +93,7 @@ class RecentRequests:
         if templates is None:
             return None
         for template in templates:
-            groups = template.read(raw)
+            groups = template.read(raw) if raw[template.tail] == template.end else None
             if groups is not None:
                 if template is not templates[0]:
                     templates.remove(template)

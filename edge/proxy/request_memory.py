@@ -76,34 +76,22 @@ class RequestMemory:
 
     def recall(self, raw: bytes) -> bool:
         """Return whether `raw` is one whole request like those remembered; then it is the last one."""
-        recent = self._recent
+        recent, template = self._recent, self._template
         if len(raw) > recent.max_bytes:
             return False
-        template = self._template
-        if template is not None and (groups := template.read(raw)) is not None:
-            known = self._template_known
-            if template.host_at and groups[template.host_at] != self._template_host:
-                other = self._use_template(template, groups)
-                if other is None:
-                    return False
-                known = other
-            method, target = groups[0], groups[1]
+        groups = template.read(raw) if template is not None and raw[template.tail] == template.end else None
+        if (
+            groups is not None
+            and template is not None
+            and (not template.host_at or groups[template.host_at] == self._template_host)
+        ):
+            known, method, target = self._template_known, groups[0], groups[1]
             kept = template.forwarded % template.select(groups)
         else:
-            line, _, block = raw.partition(b"\r\n")
-            recalled = self._known
-            if recalled is None or recalled.block != block:
-                recalled = recent.find(block)
-                if recalled is None:
-                    return self._recall_by_others(raw)
-                if self._server_name not in ("", recalled.head.fields.host):
-                    return False
-            known = recalled
-            match = ORDINARY_LINE.fullmatch(line)
-            if match is None:
+            found = self._find_values(template, groups) if template is not None and groups else self._find(raw)
+            if found is None:
                 return False
-            method, target = match.groups()
-            kept = known.head.kept
+            known, method, target, kept = found
         route = known.route
         generation = recent.routes.generation
         if known.generation != generation and not known.holds_in(recent.routes):
@@ -117,22 +105,44 @@ class RequestMemory:
         if known is not self._known:
             self._use(known)
         self.raw = raw
-        self.head = head = RequestHead(method, target, known.head.minor, kept, known.head.fields)
+        self.head = head = RequestHead(method, target, 1, kept, known.head.fields)
         self.route = route
         self.upstream_head = known.surroundings.compose(head, upstream_target, self._client_fields)
         self.generation = generation
         return True
 
+    def _find(self, raw: bytes) -> tuple[KnownFields, bytes, bytes, bytes] | None:
+        """Return the known fields that `raw` has, its method and target, and the fields that go on.
+
+        None is returned for a head that is not known.
+        """
+        recent, is_varied = self._recent, self._template is not None
+        if is_varied and (matched := recent.match(raw)) is not None:
+            return None if matched[0].length_at else self._find_values(*matched)
+        line, _, block = raw.partition(b"\r\n")
+        known = self._known
+        if known is None or known.block != block:
+            known = recent.find(block)
+            if known is None:
+                matched = None if is_varied else recent.match(raw)
+                return None if matched is None or matched[0].length_at else self._find_values(*matched)
+            if self._server_name not in ("", known.head.fields.host):
+                return None
+        match = ORDINARY_LINE.fullmatch(line)
+        return None if match is None else (known, match[1], match[2], known.head.kept)
+
+    def _find_values(
+        self, template: HeadTemplate, groups: tuple[bytes, ...]
+    ) -> tuple[KnownFields, bytes, bytes, bytes] | None:
+        """As `_find`, for a head that the template has read."""
+        known = self._use_template(template, groups)
+        if known is None:
+            return None
+        return known, groups[0], groups[1], template.forwarded % template.select(groups)
+
     def forget(self) -> None:
         """Decide upon `raw` anew when it comes again."""
         self.generation = _NEVER
-
-    def _recall_by_others(self, raw: bytes) -> bool:
-        """Recall by a template that the connection did not use for its last request."""
-        matched = self._recent.match(raw)
-        if matched is None or matched[0].length_at or matched[0] is self._template:
-            return False
-        return self._use_template(*matched) is not None and self.recall(raw)
 
     def recall_upload(self, data: bytes) -> bytes | None:
         """Recall a request with a body that `data` begins with. Return what follows its head, or None."""
@@ -142,7 +152,7 @@ class RequestMemory:
             return None
         raw = data[:end]
         template = self._template
-        groups = template.read(raw) if template is not None else None
+        groups = template.read(raw) if template is not None and raw[template.tail] == template.end else None
         if template is None or groups is None:
             matched = recent.match(raw)
             if matched is None:
@@ -177,7 +187,7 @@ class RequestMemory:
             return False
         if known is not self._known:
             self._use(known)
-        head = RequestHead(method, target, known.head.minor, template.forwarded % template.select(groups), facts)
+        head = RequestHead(method, target, 1, template.forwarded % template.select(groups), facts)
         surroundings, client_fields = known.surroundings, self._client_fields
         if length:
             self.upstream_head = surroundings.compose_upload(head, upstream_target, client_fields, length)

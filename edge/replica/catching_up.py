@@ -1,4 +1,4 @@
-"""What to do about the difference between a replica and the feed: decisions only."""
+"""What to do about the difference between a replica and the feed: pure decisions."""
 
 from __future__ import annotations
 

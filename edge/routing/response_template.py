@@ -4,7 +4,7 @@ An application states the same fields in the same order, again and again: with a
 What is identical needs no second validation, and the changed value of a field that is only forwarded needs to be
 validated and nothing else. Every field that decides (framing but for the length, connection, hop-by-hop fields) must be
 identical; so must the status line and the order of fields. Values that have addresses are mapped each time, for the
-route that asks. `tests.unit.edge.test_response_template` compares it with `response.parse` and `rewrite`.
+route that asks. Pure; `tests.unit.edge.test_response_template` compares it with `response.parse` and `rewrite`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _MAX_ATTRIBUTES: Final = 16  # of a route's cookies, as mapped; more are mapped 
 _MAX_ATTRIBUTE_BYTES: Final = 512  # longer ones are mapped each time
 _MAX_LENGTH_DIGITS: Final = 18
 _LENGTH: Final = b"content-length"
+_BLANKS: Final = (b" ", b"\t")
 _UNFRAMED_STATUSES: Final = frozenset({b"204", b"304"})  # a length of theirs frames nothing
 
 
@@ -122,7 +123,9 @@ class ResponseTemplate(HeadPattern):
         mapped = list(values)
         authority = request.fields.host_as_received
         for at, name in self._mapped:
-            value = values[at].lstrip(b" \t")
+            value = values[at]
+            if value[:1] in _BLANKS:
+                value = value.lstrip(b" \t")
             if name == b"set-cookie":
                 mapped[at] = self._map_cookie(route, value, authority)
             else:

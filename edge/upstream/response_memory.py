@@ -32,51 +32,50 @@ whether the request was HEAD, as read, as the client got it. A plain tuple: ever
 
 
 class _Learning:
-    """The heads of one shape: what they have in common, once that is known."""
+    """The heads of one shape: what they have in common, as far as it is known."""
 
-    __slots__ = ("misses", "raw", "template", "varying")
+    __slots__ = ("misses", "raw", "varying")
 
     def __init__(self) -> None:
         self.raw = b""  # the last one that was parsed
         self.misses = 0
-        self.template: ResponseTemplate | None = None
         self.varying: frozenset[bytes] = frozenset()
 
-    def add(self, raw: bytes, answer: ResponseHead, request: RequestHead) -> None:
-        """Learn from a head that had to be parsed.
+    def add(self, raw: bytes, answer: ResponseHead, request: RequestHead) -> ResponseTemplate | None:
+        """Learn from a head that had to be parsed. Return the template for others like it, once there is a new one.
 
         Learning costs as much as parsing twenty heads: it is tried after 4, 8, 16 … heads that no template fits.
         """
         before, self.raw = self.raw, raw
         self.misses += 1
         if self.misses < _LEARN_AFTER or self.misses & (self.misses - 1):
-            return
+            return None
         template = ResponseTemplate.learn(before, raw, answer, request, self.varying)
         if template is not None:
-            self.template, self.varying, self.raw = template, template.varying, b""
+            self.varying, self.raw = template.varying, b""
+        return template
 
 
 class OriginResponses:
     """The shapes of one origin's heads: at most 16, each of heads up to 4 KB. Shared by its connections."""
 
-    __slots__ = ("_shapes",)
+    __slots__ = ("_learning", "_templates", "find")
 
     def __init__(self) -> None:
-        self._shapes: dict[Shape, _Learning] = {}
-
-    def find(self, shape: Shape) -> ResponseTemplate | None:
-        """Return the template of heads of this shape, if there is one."""
-        learning = self._shapes.get(shape)
-        return None if learning is None else learning.template
+        self._learning: dict[Shape, _Learning] = {}
+        self._templates: dict[Shape, ResponseTemplate] = {}
+        self.find = self._templates.get  # asked for each response: a call of Python's own less
 
     def add(self, shape: Shape, raw: bytes, answer: ResponseHead, request: RequestHead) -> None:
         """Learn from a head that had to be parsed."""
-        learning = self._shapes.get(shape)
+        learning = self._learning.get(shape)
         if learning is None:
-            if len(self._shapes) >= _MAX_SHAPES:
+            if len(self._learning) >= _MAX_SHAPES:
                 return
-            learning = self._shapes[shape] = _Learning()
-        learning.add(raw, answer, request)
+            learning = self._learning[shape] = _Learning()
+        template = learning.add(raw, answer, request)
+        if template is not None:
+            self._templates[shape] = template
 
 
 class ResponseMemories:
