@@ -9,6 +9,7 @@ from functools import partial
 
 from api.app import build_app
 from api.counters import Counters
+from api.rules.plain_text import find_exposure
 from api.serving import serving
 from common.addresses import own_policy
 from common.admin_listener import check_database, serving_admin
@@ -22,7 +23,6 @@ from common.logs import get_logger
 from common.machine_metrics import measure_machine
 from common.metrics import Family
 from common.names import load_public_suffixes
-from common.plain_text import find_exposure
 from common.processes import announce_ready, run_role, settle_garbage_collector
 from common.secrets import load_keyring
 from common.settings import Settings

@@ -33,8 +33,8 @@ from multidict import CIMultiDictProxy
 
 from api.errors import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, Refused
 from api.rights import KeyHolder, Rights
+from api.rules.application_tokens import TOKEN_LIFETIME, is_id, mint_api_token
 from common.accounts import KEY_PREFIX, Permission, hash_token
-from common.applications import TOKEN_LIFETIME, is_id, mint_api_token
 from common.clock import Clock
 from common.db import shares, user_keys, users
 from common.db.applications import Application, client_secret_identity, get_application

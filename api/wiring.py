@@ -6,6 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+from api.connect.dynamic_update import DynamicUpdate
+from api.connect.provider_api import ProviderApis
+from api.rules.plain_text import find_exposure
 from api.services.applications import ApplicationService
 from api.services.batches import BatchService
 from api.services.configurations import ConfigurationService
@@ -32,8 +35,6 @@ from common.api_domain import api_domain, dialled_api
 from common.clock import Clock
 from common.connect.domain_connect.recent import RecentAnswers
 from common.connect.settlement import Settlement
-from common.connect.ways.dynamic_update import DynamicUpdate
-from common.connect.ways.provider_api import ProviderApis
 from common.connect.zone_inspector import ZoneInspector
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
@@ -46,7 +47,6 @@ from common.enrolment.enrolling import Enrolling
 from common.enrolment.ownership import OwnNames
 from common.enrolment.target_claims import TargetClaims
 from common.origin_probe import OriginProbe
-from common.plain_text import find_exposure
 from common.secrets import Keyring
 from common.settings import Settings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common import applications as minting
+from api.rules import application_tokens as minting
 from common.db import applications
 from common.db.pool import Database
 from common.secrets import Keyring

@@ -20,6 +20,7 @@ from typing import Any
 import aiohttp
 
 from api.cli.database import prepare
+from api.rules import application_tokens as minting
 from bench.application import make_application
 from bench.demo.walk_clients import VisitorClient
 from bench.lab.faulty_ca import FaultyCa, faulty_ca
@@ -28,7 +29,6 @@ from bench.lab.pebble import Pebble, running_pebble
 from bench.lab.ports import free_ports
 from bench.lab.zone import Zone
 from bench.private_stage import private_environment
-from common import applications as minting
 from common.db.pool import Database, open_pool
 from common.errors import OperatorError
 from common.postgres import EmbeddedPostgres

@@ -29,11 +29,12 @@ from rich.table import Table
 
 from api.app import build_app
 from api.counters import Counters
+from api.rules import application_tokens as applications
 from api.serving import serving
 from bench import output
 from bench.lab.knot import Knot
 from bench.lab.unbound import serve_unbound
-from common import applications, logs
+from common import logs
 from common.addresses import own_policy
 from common.clock import SystemClock
 from common.db.applications import NewApplication, client_secret_identity, create_application, webhook_secret_identity

@@ -40,7 +40,6 @@ from bench.following_edge import following_edge
 from bench.private_stage import private_environment
 from bench.process_tree import pin_all
 from common import logs
-from common.claims import Runner
 from common.clock import SystemClock
 from common.db import batches, certificates, checks, deliveries, domains, events, order_queue, revocations
 from common.db.ca_ledger import Limits
@@ -55,6 +54,7 @@ from monitor.certificates.dns_moved_away import Lead
 from monitor.certificates.internal import open_internal
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.queue import make_runner
+from monitor.claims import Runner
 
 ROWS = 1_000_000
 _TIMES = 200

@@ -30,13 +30,13 @@ from rich.progress import Progress
 from rich.table import Table
 
 from api.cli.database import prepare
+from api.rules import application_tokens as minting
 from bench import monitored_rows, output
 from bench.application import make_application
 from bench.figures import Figure
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from bench.private_stage import private_environment
-from common import applications as minting
 from common.db import checks
 from common.db.pool import Database, open_pool
 from common.errors import FrontageError, OperatorError

@@ -35,6 +35,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from api.cli.database import prepare
+from api.rules import application_tokens as minting
 from bench import output, scale_picture
 from bench.enrolment import Enrolled, EnrolledDomain, enrol
 from bench.hello_flood import Flood
@@ -46,7 +47,6 @@ from bench.peers.certificates import make_certificate
 from bench.pinned import last_line, module, server
 from bench.private_stage import private_environment
 from bench.visitors import Visitors, VisitTimes
-from common import applications as minting
 from common.db import applications, domains
 from common.db.address import resolve_dsn
 from common.db.pool import Database, open_pool

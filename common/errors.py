@@ -42,4 +42,4 @@ class SecretUnreadable(FrontageError):
 
 class FenceLost(FrontageError):
     """Another worker holds the claimed row, or the row is gone: the result of this work must not be stored
-    (`common.claims`)."""
+    (`monitor.claims`)."""

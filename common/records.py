@@ -13,7 +13,7 @@ A record and a name server's answer are compared in one *normal form*, a line of
 Rules
     ttl never counts, nor does an SOA's serial, which moves with every edit of its zone
     a value that is none of its type keeps its own text: no name server answers that, so it is never found
-        (`common.record_rules` refuses such records when they are sent)
+        (`api.rules.record_rules` refuses such records when they are sent)
     a text without quotes is the value itself; it is also found where the zone has it with the escapes of a zone file
         (``v=DKIM1\\; k=rsa``), or with blanks at its ends
     a name is relative only as a `host`; a host that ends with a dot is the whole name, as in a zone file

@@ -253,6 +253,7 @@ class Settings:
     edge_https: Listen = HostPort("127.0.0.1", 8443)
     edge_admin: Listen = HostPort("127.0.0.1", 9180)
     edge_https_redirect: Switch = True
+    edge_http2: Switch = True  # HTTP/2 for clients over TLS that offer it; off: HTTP/1.1 for all
     edge_workers: Workers = field(default_factory=lambda: os.cpu_count() or 1)
     edge_worker_by_address: Switch = False  # all connections of a client's address to one worker
     edge_trusted_proxies: Networks = ()

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from common.admin_listener import Readiness, check_database, serving_admin
 from common.builds import read_build
-from common.claims import Runner
 from common.clock import SystemClock
 from common.db import monitor_nodes, monitored_domains
 from common.db.address import resolve_dsn
@@ -24,6 +23,7 @@ from common.processes import announce_ready, raise_descriptor_limit, run_role, s
 from common.secrets import load_keyring
 from common.settings import Settings
 from monitor.certificates.issuer import Issuer
+from monitor.claims import Runner
 from monitor.lease import Lease
 from monitor.measurements import Measurements
 from monitor.restarts import restart_on_failure
@@ -90,7 +90,6 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         every: dict[str, Work | Listener] = {**due.certificates, **due.monitoring, **due.listeners(dsn)}
         work: dict[str, Callable[[], Awaitable[None]]] = {name: each.run for name, each in every.items()}
         work |= {"retention": retention.run, "lease": lease.run, "cname targets": wiring.target_watch().run}
-        work["origins"] = wiring.origin_watch().run
         if (registries := wiring.registries()) is not None:
             work["RDAP servers"] = registries.run
         await lease.report(database)  # a monitor that is ready is known to run

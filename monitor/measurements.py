@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any
 
 from common.builds import Build
-from common.claims import Runner
 from common.db.ca_ledger import Limits
 from common.db.edge_nodes import LOST_SECONDS
 from common.db.pool import Database
@@ -22,6 +21,7 @@ from common.errors import DatabaseUnavailable
 from common.machine_metrics import measure_machine
 from common.metrics import Family, Samples
 from common.settings import Settings
+from monitor.claims import Runner
 from monitor.lease import Lease
 from monitor.retention import Retention
 

@@ -10,9 +10,7 @@ from random import Random
 from typing import Any
 
 from common.addresses import AddressPolicy, own_policy
-from common.claims import Runner
 from common.clock import Clock
-from common.concurrency_shares import ConcurrencyShares
 from common.connect.settlement import Settlement
 from common.connect.zone_inspector import ZoneInspector
 from common.db import batches, monitor_nodes, order_queue, revocations
@@ -38,10 +36,11 @@ from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTIN
 from monitor.certificates.queue import make_runner as make_order_runner
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
+from monitor.claims import Runner
+from monitor.concurrency_shares import ConcurrencyShares
 from monitor.connect.enrolment import FlowEnrolment
 from monitor.connect.steps import Steps
 from monitor.connect.steps import make_runner as make_flow_runner
-from monitor.origin_watch import OriginWatch
 from monitor.rdap_bootstrap import BootstrapRefresh
 from monitor.target_watch import TargetWatch
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
@@ -164,9 +163,6 @@ class MonitorWiring:
 
     def target_watch(self) -> TargetWatch:
         return TargetWatch(self.database, self._resolver(), ServiceTargets.of(self.settings))
-
-    def origin_watch(self) -> OriginWatch:
-        return OriginWatch(self.database, OriginProbe(self._policy, self.settings.dns_servers))
 
     def _runner(self, queue: Any, perform: Callable[..., Awaitable[Any]], concurrency: int) -> Runner[Any]:
         return Runner[Any](self.database, queue, perform, concurrency=concurrency, random=self.random)

@@ -8,8 +8,8 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+from api.connect import returning
 from common.connect import flow_events
-from common.connect.domain_connect import returning
 from common.db import connect_flows
 from common.db.domains import CertificateState
 from common.flow_states import State

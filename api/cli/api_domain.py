@@ -63,8 +63,8 @@ def _domain(settings: Settings) -> DomainName:
 
 def _dialled(settings: Settings) -> HostPort:
     """Where edges find the API. Raises: OperatorError."""
+    from api.rules.plain_text import is_loopback
     from common.api_domain import dialled_api
-    from common.plain_text import is_loopback
 
     api = dialled_api(settings)
     if not is_loopback(api.host):

@@ -57,7 +57,7 @@ def switched(value: bool) -> Switch:
 
 
 def cname_target(text: str | None) -> str | None:
-    from common import application_settings as rules
+    from api.rules import application_settings as rules
     from common.enrolment.ownership import OwnNames
     from common.settings import load
 
@@ -65,13 +65,13 @@ def cname_target(text: str | None) -> str | None:
 
 
 def application_url(text: str | None) -> str | None:
-    from common import application_settings as rules
+    from api.rules import application_settings as rules
 
     return _read(text, rules.read_application_url)
 
 
 def webhook_url(text: str | None) -> str | None:
-    from common import application_settings as rules
+    from api.rules import application_settings as rules
     from common.addresses import own_policy
     from common.settings import load
 
@@ -86,13 +86,13 @@ def or_empty(parse: Callable[[str | None], str | None]) -> Callable[[str | None]
 
 
 def not_empty(text: str | None) -> str | None:
-    from common import application_settings as rules
+    from api.rules import application_settings as rules
 
     return _read(text, rules.read_name)
 
 
 def server_name(text: str | None) -> str | None:
-    from common import application_settings as rules
+    from api.rules import application_settings as rules
 
     if text is None or text == NONE:
         return text and ""
@@ -101,7 +101,7 @@ def server_name(text: str | None) -> str | None:
 
 def error_page(file: str | None) -> str | None:
     """The page that the file holds."""
-    from common import application_settings as rules
+    from api.rules import application_settings as rules
     from common.db.error_pages import MAX_PAGE_BYTES
 
     if file is None or file == NONE:
@@ -119,7 +119,7 @@ def upload_size(text: str | None) -> str | None:
     """Bytes in decimal digits, from a number with or without K, M or G (powers of 1024)."""
     if text is None or text == Switch.OFF:
         return text and ""
-    from common import application_settings as rules
+    from api.rules import application_settings as rules
 
     try:
         return str(rules.read_upload_size(text))
@@ -129,7 +129,7 @@ def upload_size(text: str | None) -> str | None:
 
 def root_paths(paths: list[str] | None) -> list[str] | None:
     """With empty ones, which say that a path was given at all."""
-    from common import application_settings as rules
+    from api.rules import application_settings as rules
 
     try:
         rules.read_root_paths(paths or ())
@@ -139,7 +139,7 @@ def root_paths(paths: list[str] | None) -> list[str] | None:
 
 
 def _read(text: str | None, read: Callable[[str], str]) -> str | None:
-    from common.application_settings import InvalidSetting
+    from api.rules.application_settings import InvalidSetting
 
     try:
         return None if text is None else read(text)

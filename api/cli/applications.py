@@ -20,7 +20,7 @@ from api.cli.printing import AlwaysJson, AsJson, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
-    from common.application_secrets import SecretChange
+    from api.rules.application_secrets import SecretChange
     from common.db.applications import Application, ApplicationChanges
     from common.db.session import Connection
     from common.db.webhook_endpoints import Endpoint
@@ -42,7 +42,7 @@ def create(
     _: AlwaysJson = False,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
-    from common.application_secrets import MadeApplication, make_application
+    from api.rules.application_secrets import MadeApplication, make_application
 
     async def work(connection: Connection, keyring: Keyring) -> MadeApplication:
         return await make_application(
@@ -162,7 +162,7 @@ class SecretChanges(NamedTuple):
 
 async def _change(application_id: str, wanted: SetChanges, connection: Connection, keyring: Keyring) -> dict[str, Any]:
     """Return the application afterwards, with the secrets that were made."""
-    from common import application_secrets as secrets
+    from api.rules import application_secrets as secrets
     from common.db.applications import update_application
 
     before = await _get(connection, application_id)
@@ -189,7 +189,7 @@ def _own_service_auth(wanted: ServiceAuthOption | None, *, is_given: bool) -> st
     """The application's own value, from standard input. Raises: `OperatorError`."""
     import sys
 
-    from common import application_settings as rules
+    from api.rules import application_settings as rules
 
     if not is_given:
         return None
@@ -238,8 +238,8 @@ def rotate_secret(application_id: options.Id, keep_links: options.KeepLinks = Fa
 
     With the old one end the sharing links, registered configurations and unfinished flows that its tokens made.
     """
-    from common import application_secrets as secrets
-    from common import applications as minting
+    from api.rules import application_secrets as secrets
+    from api.rules import application_tokens as minting
 
     client_secret = _rotated(application_id, partial(secrets.rotate_client_secret, keeps_links=keep_links))
     until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
@@ -255,8 +255,8 @@ def rotate_secret(application_id: options.Id, keep_links: options.KeepLinks = Fa
 @app.command("rotate-webhook-secret")
 def rotate_webhook_secret(application_id: options.Id, _: AlwaysJson = False) -> None:
     """Print a new webhook secret. The old one signs beside it for another 24 hours; rotate twice to end it at once."""
-    from common import application_secrets as secrets
-    from common import applications as minting
+    from api.rules import application_secrets as secrets
+    from api.rules import application_tokens as minting
 
     webhook_secret = _rotated(application_id, secrets.rotate_webhook_secret)
     until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
@@ -305,7 +305,7 @@ def token(
 
     With --scope connect it is for a browser: it opens the connect modal, for one domain or with one configuration.
     """
-    from common import applications as minting
+    from api.rules import application_tokens as minting
     from common.db import applications as db
 
     given = {"scope": scope, "domain": domain, "configurationId": configuration, "userId": user}

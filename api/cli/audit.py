@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli.printing import AsJson, print_json
-from common.audit_values import changes_in_words
+from api.rules.audit_values import changes_in_words
 
 if TYPE_CHECKING:
     from common.db.audit import AuditEntry

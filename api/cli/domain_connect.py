@@ -111,7 +111,7 @@ async def _changed(
     settings: Settings, change: Callable[[Connection, Keyring, list[SigningKey]], Awaitable[None]]
 ) -> list[tuple[str, list[str], bool]]:
     """The keys after `change`: label, texts of the TXT records, and whether it signs."""
-    from common.connect.domain_connect.signing import public_key_records
+    from api.connect.signing import public_key_records
     from common.db import domain_connect_keys as db
     from common.db.address import resolve_dsn
     from common.db.pool import open_pool
@@ -133,8 +133,8 @@ async def _changed(
 async def _require_published(settings: Settings) -> None:
     """Raises: `OperatorError` unless the name servers of the id's zone have the records of the next key, and no others
     at that name."""
+    from api.connect.signing import find_publication_fault, public_key_records
     from common.addresses import own_policy
-    from common.connect.domain_connect.signing import find_publication_fault, public_key_records
     from common.db import domain_connect_keys as db
     from common.db.address import resolve_dsn
     from common.db.pool import open_pool
@@ -180,7 +180,7 @@ def _following(keys: list[SigningKey]) -> SigningKey:
 
 
 async def _add(connection: Connection, keyring: Keyring, *, signs: bool) -> None:
-    from common.connect.domain_connect.signing import new_private_key
+    from api.connect.signing import new_private_key
     from common.db import domain_connect_keys as db
 
     number = await db.next_number(connection)

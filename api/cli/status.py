@@ -26,12 +26,12 @@ _ASKED_WITHIN = timedelta(seconds=5)
 def status(as_json: AsJson = False) -> None:
     """Print what runs, what is due, and what needs a hand."""
     from api.cli.database import run_in_database
+    from api.rules.plain_text import find_exposure
+    from api.rules.status_document import status_document
     from common.db.ca_ledger import Limits
     from common.db.status import read_status
     from common.installation_problems import list_problems
-    from common.plain_text import find_exposure
     from common.settings import load
-    from common.status_document import status_document
 
     async def work(connection: Connection, _: Keyring) -> InstallationStatus:
         return await read_status(connection, Limits.of(load(os.environ)))

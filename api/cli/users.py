@@ -294,7 +294,7 @@ def _hash_of_stdin() -> str:
 
 
 def _hash(password: str) -> str:
-    from common.passwords import PasswordRefused, hash_password
+    from api.rules.passwords import PasswordRefused, hash_password
 
     try:
         return hash_password(password)

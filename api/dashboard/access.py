@@ -6,8 +6,8 @@ from aiohttp import web
 
 from api.dashboard.context import DashboardContext
 from api.dashboard.visitors import visitor_of
+from api.rules.application_tokens import is_id
 from common.accounts import Permission
-from common.applications import is_id
 from common.db.applications import Application, get_application
 from common.errors import InvalidName
 from common.names import DomainName, parse_domain

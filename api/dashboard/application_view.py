@@ -16,10 +16,10 @@ from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
 from api.dashboard.words import sentence
 from api.errors import INVALID_BODY, Refused
+from api.rules import application_settings as rules
+from api.rules.application_settings import InvalidSetting
+from api.rules.application_tokens import PREVIOUS_SECRET_LIFETIME
 from api.schemas.bodies import Strict, describe, first_of
-from common import application_settings as rules
-from common.application_settings import InvalidSetting
-from common.applications import PREVIOUS_SECRET_LIFETIME
 from common.db.applications import Application
 from common.enrolment.ownership import OwnNames
 from common.names import DomainName

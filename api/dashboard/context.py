@@ -8,6 +8,7 @@ from api.dashboard.browser import Cookies
 from api.dashboard.relying_party import RelyingParty
 from api.dashboard.rendering import Renderer
 from api.dashboard.throttle import Throttle
+from api.rules.plain_text import find_exposure
 from api.services.applications import ApplicationService
 from api.services.diagnosis import DiagnosisService
 from api.services.domain_actions import DomainActions
@@ -23,7 +24,6 @@ from api.wiring import Services
 from common.clock import Clock
 from common.db.pool import Database
 from common.origin_probe import OriginProbe
-from common.plain_text import find_exposure
 from common.secrets import Keyring
 from common.settings import Settings
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
+from api.rules.passwords import verify_password
 from common.errors import FrontageError
 from common.fair_queue import FairQueue, TooManyWaiting
 from common.ip_addresses import site_key
-from common.passwords import verify_password
 
 _STRANGERS_AT_ONCE = 2
 _KNOWN_AT_ONCE = 1

@@ -24,9 +24,9 @@ from api.dashboard import charts, codes, words
 from api.dashboard.browser import FLASH_SECONDS, ROOT, Cookies
 from api.dashboard.visitors import VISITOR
 from api.requests import REQUEST_ID
-from common.audit_values import changes_in_words
+from api.rules.audit_values import changes_in_words
+from api.rules.plain_text import Exposure
 from common.clock import Clock
-from common.plain_text import Exposure
 
 _HERE = Path(__file__).parent
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

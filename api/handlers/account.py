@@ -9,8 +9,8 @@ from api.answers import organisations as answers
 from api.auth import KEY_HOLDER
 from api.errors import NO_SUCH_KEY, Refused
 from api.responses import respond, respond_message
+from api.rules.application_tokens import is_id
 from api.services import credentials
-from common.applications import is_id
 from common.clock import Clock
 from common.db import user_keys
 from common.db.pool import Database

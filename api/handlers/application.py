@@ -24,12 +24,12 @@ from api.auth import rights_of
 from api.errors import FORBIDDEN, Refused, invalid_parameter
 from api.requests import ACCESS, application_of, read_body
 from api.responses import respond, respond_message
+from api.rules.application_settings import LONGEST_NAME
+from api.rules.application_tokens import PREVIOUS_SECRET_LIFETIME
 from api.schemas import application as schemas
 from api.schemas import name_lists, queries
 from api.services.applications import ApplicationService
 from api.services.removals import Removals
-from common.application_settings import LONGEST_NAME
-from common.applications import PREVIOUS_SECRET_LIFETIME
 from common.clock import Clock
 from common.db.applications import Application
 

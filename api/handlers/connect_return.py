@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.connect.returning import read_return
 from api.pages import connect_return as page
 from api.services.connect import ConnectService
-from common.connect.domain_connect.returning import read_return
 
 _MOST_CHARACTERS = 256
 

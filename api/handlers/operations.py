@@ -6,8 +6,8 @@ from aiohttp import web
 
 from api.auth import rights_of
 from api.responses import respond
+from api.rules.status_document import status_document
 from api.services.installation import InstallationService
-from common.status_document import status_document
 
 
 class OperationsHandler:

@@ -11,11 +11,11 @@ from api.errors import NOT_A_MEMBER, Refused
 from api.requests import read_body
 from api.responses import respond, respond_message
 from api.rights import Rights
+from api.rules.application_tokens import is_id
 from api.schemas import name_lists
 from api.schemas import organisations as schemas
 from api.services.organisations import OrganisationService
 from common.accounts import Permission, Role
-from common.applications import is_id
 from common.db.users import Organisation
 
 CHANGED = "Member successfully saved."

@@ -11,8 +11,8 @@ from api.errors import Refused, too_many_requests
 from api.rate_limits import RateLimits
 from api.requests import CLIENT_ADDRESS, RATE_LIMIT, read_body
 from api.responses import respond
+from api.rules.application_tokens import mint_api_token
 from api.schemas.token import TokenBody
-from common.applications import mint_api_token
 from common.clock import Clock
 from common.db.applications import Application
 

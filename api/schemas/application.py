@@ -1,5 +1,5 @@
 """An application's own settings and secrets: bodies. What a value may be is decided by
-`common.application_settings`, for the dashboard, the command line and the API alike."""
+`api.rules.application_settings`, for the dashboard, the command line and the API alike."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from api.rules.application_secrets import SecretChange, ServiceAuthChange
+from api.rules.application_settings import MOST_ROOT_PATHS
 from api.schemas.bodies import Strict
-from common.application_secrets import SecretChange, ServiceAuthChange
-from common.application_settings import MOST_ROOT_PATHS
 from common.db.applications import SendHost
 
 Tier = Literal["basic", "premium", "enterprise"]

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, FailFast, Field, PlainValidator, ValidationInfo, field_validator
 
+from api.connect.resolution import PlaceholderValues, choose_domain, resolve
+from api.rules.record_rules import check_record
 from api.schemas.bodies import Strict
 from api.schemas.dns_record import ConnectRecord
 from common.connect.configuration import InvalidConfiguration, parse_configuration
-from common.connect.resolution import PlaceholderValues, choose_domain, resolve
 from common.domain_check.reading import MOST_RECORDS
 from common.errors import InvalidName
 from common.names import DomainName, parse_domain
-from common.record_rules import check_record
 from common.records import InvalidRecord, Record, as_json, owner_name, parse_record
 
 _ROUTED_TYPES = frozenset({"A", "AAAA", "CNAME"})

@@ -11,13 +11,13 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, FailFast, Field, PlainValidator, ValidationError, ValidationInfo, field_validator
 
+from api.rules.record_rules import MOST_RECORDS, check_record, check_size
 from api.schemas.bodies import Strict, describe
 from api.schemas.dns_record import DnsRecord
 from common.db.batches import NotUnderstood, Unwatch, Watch
 from common.db.monitored_domains import Labels
 from common.errors import InvalidName
 from common.names import parse_domain, parse_subdomain
-from common.record_rules import MOST_RECORDS, check_record, check_size
 from common.records import InvalidRecord, Record, parse_record
 
 _MOST_LABEL_CHARACTERS = 1024

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from api.rules.application_tokens import TOKEN_LIFETIME
 from api.schemas.bodies import Strict
 from api.schemas.connect import ConfigurationId
 from api.schemas.monitor_bodies import Apex
-from common.applications import TOKEN_LIFETIME
 
 _LONGEST_SECONDS = int(TOKEN_LIFETIME.total_seconds())
 

@@ -27,14 +27,14 @@ from api.errors import (
     invalid_parameter,
 )
 from api.rights import Rights
+from api.rules import application_secrets as secrets
+from api.rules import application_settings as rules
+from api.rules.application_settings import InvalidSetting
+from api.rules.application_tokens import is_id
 from api.schemas.application import ApplicationChange, ApplicationCreation, OperatorChange, ServiceAuthSwitch
 from api.services import ownership_hints as hints
-from common import application_secrets as secrets
-from common import application_settings as rules
 from common.accounts import Permission
 from common.addresses import AddressPolicy
-from common.application_settings import InvalidSetting
-from common.applications import is_id
 from common.db import application_removal, error_pages
 from common.db.applications import (
     MOST_OF_ORGANISATION,
@@ -58,7 +58,7 @@ _Value = TypeVar("_Value")
 
 
 class NewSettings(TypedDict, total=False):
-    """Of an application to be, as `common.application_settings` reads them."""
+    """Of an application to be, as `api.rules.application_settings` reads them."""
 
     name: Required[str]
     cname_target: Required[str]

@@ -13,6 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.auth import Access
+from api.connect.dynamic_update import DynamicUpdate
+from api.connect.provider_api import ProviderApis
+from api.connect.resolution import ChosenDomain, choose_domain, resolve
+from api.connect.returning import Returned
+from api.connect.signing import apply_url
 from api.errors import (
     FLOW_BUSY,
     FLOW_NOT_FOUND,
@@ -34,8 +39,6 @@ from common.clock import Clock
 from common.connect import flow_events
 from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
 from common.connect.domain_connect.offer import Offer
-from common.connect.domain_connect.returning import Returned
-from common.connect.domain_connect.signing import apply_url
 from common.connect.plan import (
     IN_ZONE,
     Change,
@@ -46,11 +49,8 @@ from common.connect.plan import (
     journal_of,
     plan_undo,
 )
-from common.connect.resolution import ChosenDomain, choose_domain, resolve
 from common.connect.settlement import LEASE_SECONDS, Settlement, keep_lease
-from common.connect.ways.dynamic_update import DynamicUpdate
 from common.connect.ways.problems import WayFailed
-from common.connect.ways.provider_api import ProviderApis
 from common.connect.zone_inspection import READ_BACK_SECONDS, CouldNotInspect, ZoneInspection, as_wanted
 from common.connect.zone_inspector import ZoneInspector
 from common.db import connect_configurations, connect_flows, domain_connect_keys, domains, shares

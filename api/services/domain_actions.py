@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from api.errors import NOT_BLOCKED, NOT_ENROLLED, NOT_RENEWABLE, NOT_TRANSFERABLE, Refused, invalid_parameter
 from api.notices import Notice
 from api.rights import Rights
+from api.rules.application_settings import InvalidSetting, read_application_url
+from api.rules.application_tokens import is_id
 from api.services import domain_operations
 from api.services import ownership_hints as hints
 from api.services.enrolment import find_issuer
 from common.accounts import Permission
 from common.addresses import AddressPolicy
-from common.application_settings import InvalidSetting, read_application_url
-from common.applications import is_id
 from common.db import applications, certificates, domains, orders, ownership, policies
 from common.db.applications import Application
 from common.db.pool import Database

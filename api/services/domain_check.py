@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from api.connect.resolution import PlaceholderValues
 from api.errors import FORBIDDEN, UNRESOLVED, Refused
 from api.schemas.evidence import hide_private
 from api.services.placeholder_values import placeholder_values_of
@@ -19,7 +20,6 @@ from common.connect.domain_connect.discovery import Closed, Discovered
 from common.connect.domain_connect.offer import hosts
 from common.connect.domain_connect.templates import SERVICES, fill_templates
 from common.connect.requested import Requested
-from common.connect.resolution import PlaceholderValues
 from common.connect.ways.provider_apis import find_api
 from common.connect.zone_inspection import Discover
 from common.db.applications import Application

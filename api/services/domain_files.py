@@ -16,11 +16,11 @@ from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
 import orjson
 
-from common.application_settings import InvalidSetting
+from api.rules.application_settings import InvalidSetting
+from api.rules.record_rules import MOST_RECORDS, check_record, check_size
 from common.db.domain_rows import EnrolmentRow, MonitorRow, Row
 from common.errors import FrontageError, OperatorError
 from common.names import parse_domain, parse_subdomain
-from common.record_rules import MOST_RECORDS, check_record, check_size
 from common.records import Record, as_json, parse_record
 from common.urls import MOST_ROOT_PATHS, parse_application_url, parse_redirect_target, parse_root_path
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+from api.rules.plain_text import Exposure
 from common.clock import Clock
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.db.status import InstallationStatus, read_status
 from common.installation_problems import list_problems
-from common.plain_text import Exposure
 
 FRESH_SECONDS = 2.0
 

@@ -12,6 +12,7 @@ from api.errors import (
     Refused,
     invalid_parameter,
 )
+from api.rules.record_rules import check_size
 from api.schemas.monitor_bodies import RecordsBody, RemovedRecordsBody, UnwatchBody, UpdateBody, WatchBody
 from api.schemas.monitor_queries import MonitorQuery
 from api.schemas.queries import PartQuery
@@ -21,7 +22,6 @@ from common.db.domain_list import Wanted
 from common.db.monitor_health import MonitorHealth
 from common.db.monitored_domains import Labels, LastCheck, MonitoredDomain, MonitoredKey, MonitoredPage
 from common.db.pool import Database
-from common.record_rules import check_size
 from common.record_sets import Records, distinct, without
 from common.records import InvalidRecord
 

@@ -25,10 +25,10 @@ from api.errors import (
     invalid_parameter,
 )
 from api.rights import Rights
+from api.rules.application_settings import InvalidSetting, read_name
+from api.rules.application_tokens import is_id
 from api.services import credentials
 from common.accounts import InvalidEmail, Permission, Role, parse_email
-from common.application_settings import InvalidSetting, read_name
-from common.applications import is_id
 from common.db import audit, grants, user_keys, users
 from common.db.pool import Database
 from common.db.session import Connection

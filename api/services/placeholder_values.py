@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common.connect.resolution import PlaceholderValues
+from api.connect.resolution import PlaceholderValues
 from common.db.applications import Application
 from common.enrolment.ownership import is_lost_target
 from common.settings import Settings

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from api.auth import Access
+from api.connect.resolution import choose_domain, resolve, resolve_without_domain
 from api.errors import FLOW_STATE, NOT_FOUND, Refused, invalid_parameter
 from api.schemas.connect import ShareBody
 from api.services.credentials import refuse_ended_key
 from api.services.placeholder_values import placeholder_values_of
 from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
-from common.connect.resolution import choose_domain, resolve, resolve_without_domain
 from common.db import connect_flows, shares
 from common.db.applications import Application
 from common.db.connect_flows import Flow

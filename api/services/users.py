@@ -21,10 +21,10 @@ from api.errors import (
     invalid_parameter,
 )
 from api.rights import Rights
+from api.rules.application_settings import InvalidSetting, read_name
 from api.services import credentials, organisations
 from api.services.credentials import MadeKey
 from common.accounts import InvalidEmail, Permission, Role, parse_email
-from common.application_settings import InvalidSetting, read_name
 from common.db import audit, grants, passkeys, user_keys, users
 from common.db.passkeys import Passkey
 from common.db.pool import Database

@@ -200,7 +200,7 @@ async def _addresses(process: subprocess.Popen[bytes]) -> LabAddresses:
 
 async def _ensure_application(settings: Settings, webhook_url: str) -> tuple[str, str]:
     """The demo's application: found by its cname target on a kept state directory, else made. Id and client secret."""
-    from common import applications as minting
+    from api.rules import application_tokens as minting
     from common.db import applications as db
     from common.db.address import resolve_dsn
     from common.db.pool import open_pool

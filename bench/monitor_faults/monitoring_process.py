@@ -15,7 +15,6 @@ from typing import Any
 
 from bench.pinned import module
 from common.addresses import AddressPolicy
-from common.claims import Runner
 from common.clock import SystemClock
 from common.db import batches, monitored_domains
 from common.db.listener import Listener
@@ -26,6 +25,7 @@ from common.secrets import load_keyring
 from common.settings import parse_host_port
 from monitor.batches.processing import Processing
 from monitor.checks.checking import Checking
+from monitor.claims import Runner
 from monitor.webhooks.deliveries import make_runner
 from monitor.webhooks.sender import Sender
 

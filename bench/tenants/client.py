@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
-from common import applications as minting
+from api.rules import application_tokens as minting
 from common.settings import HostPort
 
 _ANSWER_SECONDS = 30.0

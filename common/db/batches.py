@@ -1,6 +1,6 @@
 """Batches: bulk requests, accepted with all their items at once and worked off afterwards.
 
-Owns the SQL of ``batches`` and ``batch_items``. A batch is claimed work (`common.claims`); its items are done one by
+Owns the SQL of ``batches`` and ``batch_items``. A batch is claimed work (`monitor.claims`); its items are done one by
 one in the order sent, each in a transaction that holds the batch's fence, together with what it does to
 ``monitored_domains``. So an item's effect and its outcome become true at the same moment, or neither does.
 

@@ -9,7 +9,7 @@ Rules
     Of each limit the less urgent take a part only, so that a wave of renewals leaves room for new domains, new domains
     for what is about to expire (`SHARES`), and all of them for what replaces a compromised certificate (`_RESERVE`).
     Of the account's orders an application takes at most `_APPLICATION_SHARE` times as many as it leaves free (dynamic
-    thresholds, as in `common.concurrency_shares`): alone it gets four fifths, and the next one that asks finds a slot.
+    thresholds, as in `monitor.concurrency_shares`): alone it gets four fifths, and the next one that asks finds a slot.
     For compromised certificates it may go on to `_COMPROMISED_APPLICATION_SHARE` times as many: 19 twentieths.
     A renewal that the authority suggested itself (RFC 9773) is written down, and not counted.
     An order that failed made no certificate: it counts for the account, not for the domain's certificates.

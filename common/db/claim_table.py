@@ -1,4 +1,4 @@
-"""Claim tables: the SQL that every table of claimed work has in common (`common.claims` has the rules).
+"""Claim tables: the SQL that every table of claimed work has in common (`monitor.claims` has the rules).
 
 Such a table has the columns ``due_at, lease_until, fence, attempts``. What is due and how it is claimed differs, and
 belongs to the table's own module; leases, fenced writes and the next due time do not.

@@ -5,7 +5,7 @@ Owns the SQL of ``connect_flows``. Which move a flow may make is `common.flow_st
 Rules
     a person's move is written only if the flow is as it was when the person's request read it (`version`), and takes
         the row from the worker that may hold it
-    a worker's move is written only under its own fence and lease (`common.claims`)
+    a worker's move is written only under its own fence and lease (`monitor.claims`)
     a move and its effects (an enrolment, an event) are one transaction of the caller's
     ``request_id`` is the person's latest move: what a worker does next, it does for that request (`common.actors`)
     no credentials, ever: a plan that needs them is written by the request that brought them

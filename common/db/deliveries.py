@@ -1,4 +1,4 @@
-"""Deliveries: events on their way to a webhook, one row an event. Claimed work (`common.claims`).
+"""Deliveries: events on their way to a webhook, one row an event. Claimed work (`monitor.claims`).
 
 Owns the SQL of ``deliveries``. An application's webhook is its endpoint (`common.db.webhook_endpoints`).
 

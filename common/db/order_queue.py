@@ -1,6 +1,6 @@
 """The claim of orders: which rows of ``orders`` are due, and how a worker takes, keeps and puts back one of them.
 
-An order is claimed work (`common.claims`): its row holds what is due and when. Fences are transaction ids, so a row
+An order is claimed work (`monitor.claims`): its row holds what is due and when. Fences are transaction ids, so a row
 that was deleted and made anew never gets a fence that its former holder knows.
 
 Orders are claimed in three lanes, so that no wave of renewals keeps a new domain waiting: awaited orders, orders due by
@@ -155,7 +155,7 @@ _CLAIM = f"""
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Some orders, as a queue of their own (`common.claims.Queue`). `listed` is the condition of the lane's indexes."""
+    """Some orders, as a queue of their own. `listed` is the condition of the lane's indexes."""
 
     listed: str
 

@@ -1,6 +1,6 @@
 """Revocations: certificates to be revoked at their issuer, one row each, until that is done.
 
-Owns the SQL of ``revocations``. The row is claimed work (`common.claims`). It carries the chain itself: the domain's
+Owns the SQL of ``revocations``. The row is claimed work (`monitor.claims`). It carries the chain itself: the domain's
 certificate is replaced or erased meanwhile.
 """
 

@@ -1,4 +1,4 @@
-"""Finds the values in a head that has the constant parts of earlier heads. Pure.
+"""Finds the values in a head that has the constant parts of earlier heads.
 
 A pattern only finds the values, by the lengths of what lies between them: a literal costs it ten instructions an octet,
 a member of a character class twenty-five. What it found, put into the constant parts, must make the same head again;

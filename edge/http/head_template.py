@@ -4,7 +4,7 @@ Programs and browsers send the same fields again and again: with another target,
 is identical needs no second validation, and the changed value of a field that is only forwarded needs to be validated
 and nothing else. Every other field that decides (Connection, framing, forged and hop-by-hop fields) must be identical,
 and so must the order of fields; but for Host and the Content-Length of an upload, whose values are the caller's to
-judge. Pure; `tests.unit.edge.test_head_template` compares the results with `request.parse_any`.
+judge. `tests.unit.edge.test_head_template` compares the results with `request.parse_any`.
 """
 
 from __future__ import annotations
@@ -124,6 +124,6 @@ def is_comparable(raw: bytes, head: RequestHead) -> bool:
     is_upload = bool(facts.body)
     return (
         raw.startswith(_UPLOADS if is_upload else (b"GET /", b"HEAD /"))
-        and head.minor == 1
+        and head.minor != 0
         and not (facts.upgrade or facts.expects_continue or (is_upload and facts.takes_trailers))
     )

@@ -76,7 +76,7 @@ class RequestHead:
 
     method: Final[bytes]
     target: Final[bytes]  # origin-form, or b"*": what follows the authority, byte for byte
-    minor: Final[int]  # HTTP/1.minor
+    minor: Final[int]  # HTTP/1.minor; 2: the client speaks HTTP/2, which has all that HTTP/1.1 has
     kept: Final[bytes]  # the fields that go on: \r\nName: value …
     fields: Final[FieldFacts]
 

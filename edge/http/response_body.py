@@ -1,9 +1,9 @@
 """The body of a response, between the origin's framing and the client's. Bytes in, bytes out; it knows no connection.
 
-the origin frames it by     a client of HTTP/1.1 receives     a client of HTTP/1.0 receives
+the origin frames it by     a client of HTTP/1.1 receives     a client of HTTP/1.0 or HTTP/2 receives
 Content-Length              the same bytes                    the same bytes
-chunks                      chunks of our own                 the content; its end is the connection's
-the connection's end        chunks of our own                 the same bytes; their end is the connection's
+chunks                      chunks of our own                 the content; its end is the connection's or the stream's
+the connection's end        chunks of our own                 the same bytes; the same
 """
 
 from __future__ import annotations
@@ -13,12 +13,20 @@ from edge.http.framing import CHUNKED, UNTIL_CLOSE
 
 
 class ResponseBody:
-    """Reads one body of `size` bytes, `CHUNKED` or `UNTIL_CLOSE`, for a client that speaks HTTP/1.`minor`.
+    """Reads one body of `size` bytes, `CHUNKED` or `UNTIL_CLOSE`, for a client of HTTP/1.`minor`, or of HTTP/2 (2).
 
     Fed until `is_complete`. `has_excess`: bytes came beyond the body's end; they are not passed on.
     """
 
-    __slots__ = ("_chunks", "_is_chunked_below", "_missing_bytes", "_takes_trailers", "has_excess", "is_complete")
+    __slots__ = (
+        "_chunks",
+        "_is_chunked_below",
+        "_missing_bytes",
+        "_takes_trailers",
+        "has_excess",
+        "is_complete",
+        "trailers",
+    )
 
     def __init__(self, size: int, minor: int, *, takes_trailers: bool) -> None:
         self._missing_bytes = size  # CHUNKED and UNTIL_CLOSE stay as they are
@@ -27,6 +35,7 @@ class ResponseBody:
         self._takes_trailers = takes_trailers
         self.has_excess = False
         self.is_complete = False
+        self.trailers = b""  # that go on, where no last chunk has them
 
     @property
     def ends_by_close(self) -> bool:
@@ -61,9 +70,11 @@ class ResponseBody:
             return framed
         self.is_complete = True
         self.has_excess = bool(reader.rest)
-        if not self._is_chunked_below:
-            return framed
-        return framed + chunks.last_chunk(trailers.for_client(reader.trailers) if self._takes_trailers else b"")
+        block = trailers.for_client(reader.trailers) if self._takes_trailers else b""
+        if self._is_chunked_below:
+            return framed + chunks.last_chunk(block)
+        self.trailers = block
+        return framed
 
     @property
     def has_more(self) -> bool:

@@ -1,4 +1,4 @@
-"""Trailer fields: which of those behind a chunked body go on (RFC 9110 §6.5.1). Pure.
+"""Trailer fields: which of those behind a chunked body go on (RFC 9110 §6.5.1).
 
 A recipient may take trailers for part of the head. So nothing is forwarded that frames, routes, authenticates or
 controls a message, nor what the edge would cut out of a head or state itself.

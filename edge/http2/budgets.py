@@ -14,6 +14,8 @@ GOAWAY with ENHANCE_YOUR_CALM; its client counts and is logged by the budget's n
     window_updates  WINDOW_UPDATE frames, beyond those that what was sent earns: data dribble CVE-2019-9511
     priorities      PRIORITY and PRIORITY_UPDATE frames: resource loop CVE-2019-9513
     ignored_frames  frames of unknown types, and on streams that are closed: the same
+    slow_heads      frames and header blocks whose end does not come in the time of a head; the owner of the connection
+                    watches that
     unread_answers  octets of our answers to frames that the client does not read: CVE-2019-9514, CVE-2019-9517
 
 Windows of zero (CVE-2019-9517 too) hold memory no longer than a body's deadline, and no more than
@@ -60,6 +62,7 @@ NAMES: Final = (
     "header_fields",
     "header_bytes",
     "unread_answers",
+    "slow_heads",
 )
 
 

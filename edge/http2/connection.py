@@ -150,6 +150,11 @@ class Http2Connection:
         return not self._output.is_empty
 
     @property
+    def has_gone_away(self) -> bool:
+        """Whether the client knows that no further stream is served."""
+        return self._last_allowed != _LAST_STREAM
+
+    @property
     def held_bytes(self) -> int:
         """Content of responses that waits to be sent."""
         return self._output.held_bytes

@@ -7,7 +7,6 @@ or the connection's stops leaves the queue until the window opens. Content is no
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -64,7 +63,7 @@ class Output:
         self.window = frames.DEFAULT_WINDOW
         self.held_bytes = 0
         self.data_frames = 0
-        self._queues: tuple[deque[Stream], ...] = tuple(deque() for _ in range(URGENCIES))
+        self._queues: tuple[list[Stream], ...] = tuple([] for _ in range(URGENCIES))
         self._queued = 0
         self._starved: list[Stream] = []  # stopped by the connection's window
 
@@ -129,7 +128,7 @@ class Output:
             while queue:
                 if most_bytes <= 0:
                     return out
-                stream = queue.popleft()
+                stream = queue.pop(0)
                 self._queued -= 1
                 stream.is_queued = False
                 if stream.state is CLOSED:

@@ -1,4 +1,4 @@
-"""The messages between the upgrade parent and its generations, over a socketpair: pure encoding.
+"""The messages between the upgrade parent and its generations, over a socketpair.
 
 One message a line, JSON. An upgrade parent talks to generations of later versions than its own: messages and fields
 are only ever added, and unknown ones are ignored. End of file means that the other side is gone.

@@ -1,4 +1,4 @@
-"""The encoding of both control channels: one message a line, JSON, named by the key ``say``. Pure.
+"""The encoding of both control channels: one message a line, JSON, named by the key ``say``.
 
 A message is a dataclass. The name that is sent is its class's, or its `NAME`: a process of another version may be at
 the other end, so that it stays when the class is renamed. The fields are its JSON, unless it defines `to_plain` and

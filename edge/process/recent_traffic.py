@@ -1,4 +1,4 @@
-"""What this generation served in the last minute. Pure: the caller passes the time."""
+"""What this generation served in the last minute. The caller passes the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages between a supervisor and a worker, over the socketpair between them: pure encoding.
+"""The messages between a supervisor and a worker, over the socketpair between them.
 
 One message a line, JSON; an empty line is `Wake`, so that waking a worker costs a byte. The supervisor's first
 message is `Compose`. No secret is sent here: a worker reads the master key from its file by itself.

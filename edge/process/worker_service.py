@@ -18,10 +18,12 @@ from common.secrets import load_keyring
 from common.settings import Settings
 from common.traffic import TrafficReport
 from edge.proxy.client_connection import ClientConnection
+from edge.proxy.http2_connection import Http2ClientConnection
 from edge.proxy.worker_context import ReplicaView, WorkerContext
 from edge.replica.certificate_keys import CertificateUse, is_key_missing
 from edge.replica.directory import replica_path
 from edge.replica.reader import ReplicaReader
+from edge.tls.contexts import HTTP2, PROTOCOLS, PROTOCOLS_WITH_HTTP2
 from edge.tls.layer import TlsLayer
 from edge.tls.shared import TlsShared
 from edge.transport.proxy_protocol import entrance
@@ -94,7 +96,13 @@ class EdgeService:
         self._worker = WorkerContext(settings, reader, keyring, loop)
         limits = self._worker.connection_limits
         self._tls = TlsShared(
-            reader, keyring, loop, SystemClock(), connection_limits=limits, deferred=self._worker.deferred
+            reader,
+            keyring,
+            loop,
+            SystemClock(),
+            connection_limits=limits,
+            deferred=self._worker.deferred,
+            protocols=PROTOCOLS_WITH_HTTP2 if settings.edge_http2 else PROTOCOLS,
         )
         first = partial(
             entrance,
@@ -103,7 +111,13 @@ class EdgeService:
             seconds=self._worker.head_seconds,
         )
         self.plain_protocol = first(partial(ClientConnection, self._worker, secure=False))
-        self.secure_protocol = first(partial(TlsLayer, self._tls, partial(ClientConnection, self._worker, secure=True)))
+        self.secure_protocol = first(partial(TlsLayer, self._tls, self._inside_tls))
+
+    def _inside_tls(self, protocol: str | None) -> asyncio.Protocol:
+        """Return a client connection that speaks what ALPN chose."""
+        if protocol == HTTP2:
+            return Http2ClientConnection(self._worker)
+        return ClientConnection(self._worker, secure=True)
 
     def on_replica_change(self) -> None:
         """Serve by the replica's last commit."""

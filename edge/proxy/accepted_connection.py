@@ -48,6 +48,8 @@ class AcceptedConnection(asyncio.Protocol):
         "state",
     )
 
+    protocol = ""  # as the access log states it, for other than HTTP/1
+
     def __init__(self, worker: WorkerContext, *, secure: bool) -> None:
         # the worker's
         self._worker = worker
@@ -216,7 +218,7 @@ class AcceptedConnection(asyncio.Protocol):
         access_log = self._worker.access_log
         if access_log is not None:
             if self._logged is None:
-                self._logged = LoggedConnection(self._client, self.scheme, self._tls_version())
+                self._logged = LoggedConnection(self._client, self.scheme, self._tls_version(), self.protocol)
             request_id = request_id or self._worker.new_request_id()
             access_log.write(self._logged, status, request_id, head, bytes_down, exchange, refusal)
 
@@ -230,6 +232,14 @@ class AcceptedConnection(asyncio.Protocol):
     def _resume_deferred(self) -> None:
         """Go on with what `_defer` deferred, and end the deferral."""
         raise NotImplementedError
+
+    def is_busy(self) -> bool:
+        """Return whether a client waits for what is under way."""
+        return bool(self.exchanges())
+
+    def cut(self, exchange: Exchange) -> None:
+        """End an exchange at once; here the connection with it."""
+        self.abort()
 
     def exchanges(self) -> Sequence[Exchange]:
         """Return the exchanges under way."""

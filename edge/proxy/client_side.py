@@ -11,7 +11,7 @@ from edge.proxy.exchange_states import Ending
 
 
 class ClientSide(Protocol):
-    """One request's place at its client: an HTTP/1.1 connection, which has one at a time."""
+    """One request's place at its client: an HTTP/1.1 connection, which has one at a time, or a stream of HTTP/2."""
 
     scheme: bytes  # how the client speaks to the domain: b"http" or b"https"
     bytes_down: int  # written for this exchange
@@ -31,6 +31,9 @@ class ClientSide(Protocol):
 
     def write(self, data: bytes) -> None:
         """Send more of the body, as framed for the client's version of HTTP, or of the tunnel."""
+
+    def write_trailers(self, block: bytes) -> None:
+        """Send the trailer fields of a body that has no last chunk; `on_exchange_end` follows at once."""
 
     def pause_reading(self) -> None:
         """Deliver no more of the request: the origin does not take it."""

@@ -17,10 +17,44 @@ from edge.http.error_responses import (
     ORIGIN_SLOW,
     ORIGIN_UNREACHABLE,
 )
+from edge.http2.budgets import NAMES as HTTP2_BUDGETS
 from edge.proxy.domain_traffic import DomainTraffic
 from edge.proxy.exchange import Exchange
 
 _ORIGIN_ERRORS = frozenset({CUT_OFF, ORIGIN_DOWN, ORIGIN_INVALID, ORIGIN_UNREACHABLE, ORIGIN_SLOW})
+
+
+class Http2Counters:
+    """Counts about HTTP/2, since the worker's start.
+
+    `ends` counts connections that their clients' faults ended, by the exceeded budget or the code of the error.
+    """
+
+    __slots__ = ("accepted", "ends", "exchanges")
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.exchanges = 0
+        self.ends: dict[str, int] = dict.fromkeys(HTTP2_BUDGETS, 0)
+
+    def ended(self, reason: str) -> None:
+        """Count a connection that GOAWAY ended with an error."""
+        self.ends[reason] = self.ends.get(reason, 0) + 1
+
+    def families(self) -> list[Family]:
+        """Return the counts."""
+        ends: dict[Labels, list[float]] = {(reason,): [float(count)] for reason, count in self.ends.items()}
+        return [
+            Family.of("frontage_edge_http2_accepted", "Connections that speak HTTP/2.", "counter", self.accepted),
+            Family.of("frontage_edge_http2_exchanges", "Exchanges over HTTP/2.", "counter", self.exchanges),
+            Family(
+                "frontage_edge_http2_ends",
+                "HTTP/2 connections ended for an error of the client, by exceeded budget or error code.",
+                "counter",
+                ("reason",),
+                samples=ends,
+            ),
+        ]
 
 
 class ExchangeCounters:
@@ -39,6 +73,7 @@ class ExchangeCounters:
         "_without_head_sum",
         "accepted",
         "domains",
+        "http2",
     )
 
     def __init__(self) -> None:
@@ -53,6 +88,7 @@ class ExchangeCounters:
         self._without_head_sum = 0.0
         self._bytes_up = 0
         self._client_disconnects = 0
+        self.http2 = Http2Counters()
         self.domains = DomainTraffic()
         self._domains_counted = self.domains.counted
 
@@ -123,6 +159,7 @@ class ExchangeCounters:
                 "counter",
                 self._client_disconnects,
             ),
+            *self.http2.families(),
             *self._latency_families(totals),
             Family.of("frontage_edge_bytes_down", "Bytes of exchanges to clients.", "counter", totals[BYTES_DOWN]),
             Family.of("frontage_edge_bytes_up", "Bytes of bodies to origins.", "counter", self._bytes_up),

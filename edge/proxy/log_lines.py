@@ -1,4 +1,4 @@
-"""The access log's lines: one JSON object each, or nginx's combined format. Pure.
+"""The access log's lines: one JSON object each, or nginx's combined format.
 
 A line never carries a query, a body, or a field but the client's User-Agent: they hold secrets. JSON is joined from
 text where nothing needs escaping: an encoder costs three times as much, and formatting bytes twice as much.
@@ -33,6 +33,7 @@ _BACKSLASH: Final = ord("\\")
 _ESCAPED: Final = re.compile(rb"[^ !#-\[\]-~]")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")  # in any locale
 _NOWHERE: Final = slice(0, 0)
+_VERSIONS: Final = ("HTTP/1.0", "HTTP/1.1", "HTTP/2.0")
 _THREE_DIGITS: Final = tuple(f"{number:03}" for number in range(1000))
 
 
@@ -50,6 +51,7 @@ class LoggedConnection:
         "client",
         "facts",
         "is_trusted",
+        "protocol",
         "route",
         "scheme",
         "tls",
@@ -58,12 +60,13 @@ class LoggedConnection:
 
     usual: tuple[str, ...]
 
-    def __init__(self, client: Client, scheme: bytes, tls: str) -> None:
-        """Keep what all lines state. `tls` is the version, "" without TLS."""
+    def __init__(self, client: Client, scheme: bytes, tls: str, protocol: str = "") -> None:
+        """Keep what all lines state. `tls` is the version, "" without TLS; `protocol` is stated if it is not HTTP/1."""
         self.client: Final = client
         self.is_trusted: Final = client.is_trusted
         self.scheme: Final = scheme.decode()
         self.tls: Final = tls
+        self.protocol: Final = protocol
         self.facts: FieldFacts | None = None
         self.route: Route | None = None
         self.agent = ""
@@ -153,6 +156,8 @@ class JsonLines:
         """Make what lines about such requests state: a scheme, an address, a domain and an id need no escaping."""
         connection.facts, connection.route = facts, route
         tls = f',"tls":"{connection.tls}"' if connection.tls else ""
+        if connection.protocol:
+            tls += f',"protocol":"{connection.protocol}"'
         connection.usual = (
             f',"scheme":"{connection.scheme}","bytes_down":',
             f'{tls},"client":"{connection.client.origin(facts.forwarded_for)}","method":"',
@@ -191,6 +196,8 @@ class JsonLines:
         }
         if connection.tls:
             entry["tls"] = connection.tls
+        if connection.protocol:
+            entry["protocol"] = connection.protocol
         if head is None:
             return entry | {"client": connection.client.address}
         entry["client"] = connection.client.origin(head.fields.forwarded_for)
@@ -243,7 +250,7 @@ class CombinedLines:
         address, request, user_agent = connection.client.address, "-", "-"
         if head is not None:
             address = connection.client.origin(head.fields.forwarded_for)
-            request = f"{head.method.decode()} {_escaped(head.path[:_MAX_PATH])} HTTP/1.{head.minor}"
+            request = f"{head.method.decode()} {_escaped(head.path[:_MAX_PATH])} {_VERSIONS[head.minor]}"
             if self._states_user_agent:
                 user_agent = _combined_agent(connection, head.kept)
         return (

@@ -105,7 +105,7 @@ class RequestMemory:
         if known is not self._known:
             self._use(known)
         self.raw = raw
-        self.head = head = RequestHead(method, target, 1, kept, known.head.fields)
+        self.head = head = RequestHead(method, target, known.head.minor, kept, known.head.fields)
         self.route = route
         self.upstream_head = known.surroundings.compose(head, upstream_target, self._client_fields)
         self.generation = generation
@@ -187,7 +187,7 @@ class RequestMemory:
             return False
         if known is not self._known:
             self._use(known)
-        head = RequestHead(method, target, 1, template.forwarded % template.select(groups), facts)
+        head = RequestHead(method, target, known.head.minor, template.forwarded % template.select(groups), facts)
         surroundings, client_fields = known.surroundings, self._client_fields
         if length:
             self.upstream_head = surroundings.compose_upload(head, upstream_target, client_fields, length)

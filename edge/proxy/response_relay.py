@@ -80,7 +80,7 @@ class ResponseRelay(RequestRelay):
         upstream = self._upstream
         # A response before the request's end: the rest of the request cannot be trusted to arrive, nor be skipped.
         keep_alive = self.head.fields.keep_alive and self.request_is_complete and not self._context.is_draining
-        if upstream is not None and self.head.minor == 1 and not self._response_head:
+        if upstream is not None and self.head.minor and not self._response_head:
             last = upstream.last_response
             if (
                 last is not None
@@ -150,7 +150,7 @@ class ResponseRelay(RequestRelay):
         context, request = self._context, self.head
         rewritten = rewrite(answer, request, self.route, self.client.scheme, context.date_field, keep_alive=keep_alive)
         self._client_keeps_alive = rewritten.keep_alive
-        if upstream is not None and request.minor == 1:
+        if upstream is not None and request.minor:
             upstream.remember_response(raw, request, answer, rewritten, keep_alive=keep_alive)
         return rewritten.head
 
@@ -184,7 +184,7 @@ class ResponseRelay(RequestRelay):
         if self._interim_count > MAX_INTERIM_RESPONSES:
             raise Rejected(ORIGIN_INVALID)
         self.client.set_deadline(self._progress_timeout())
-        if self.head.minor == 1:  # RFC 9110 §15.2: never to an HTTP/1.0 client
+        if self.head.minor:  # RFC 9110 §15.2: never to an HTTP/1.0 client
             self.client.write_interim(rewrite_interim(answer, self.head, self.route, self.client.scheme))
 
     def _respond(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
@@ -227,6 +227,8 @@ class ResponseRelay(RequestRelay):
         elif framed:
             self.client.write(framed)
         if body.is_complete:
+            if body.trailers:
+                self.client.write_trailers(body.trailers)
             self._complete(reusable=not body.has_excess)
         elif body.has_more or len(data) >= BYTES_AT_ONCE:
             self._defer()

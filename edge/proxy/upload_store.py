@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class UploadBudget:
-    """Counts the bytes that a worker keeps of unfinished uploads, and each application's part of them. Pure."""
+    """Counts the bytes that a worker keeps of unfinished uploads, and each application's part of them."""
 
     def __init__(self, total_bytes: int) -> None:
         self._total_bytes = total_bytes

@@ -25,6 +25,7 @@ from common.traffic import TrafficReport
 from edge.http import request_ids
 from edge.http.dates import date_field
 from edge.http.request import RequestHead
+from edge.http2.responses import HeadEncoder
 from edge.proxy.access_log import OFF, AccessLog
 from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange
@@ -73,8 +74,14 @@ class Connection(Protocol):
 
     deadline: float  # by `WorkerContext.now`
 
+    def is_busy(self) -> bool:
+        """Return whether a client waits for what is under way."""
+
     def exchanges(self) -> Sequence[Exchange]:
         """Return the exchanges under way."""
+
+    def cut(self, exchange: Exchange) -> None:
+        """End one of the exchanges at once."""
 
     def on_deadline(self) -> None:
         """Act on the lack of progress."""
@@ -114,6 +121,10 @@ class WorkerContext:
             for secure in (False, True)
             for trusted in (False, True)
         }
+        self.recent_http2_requests = {
+            trusted: RecentRequests(self.routes, self.limits, bounds.max_body_bytes) for trusted in (False, True)
+        }
+        self.head_encoder = HeadEncoder()
         self._swept_generation = 0
         self.counters = ExchangeCounters()
         self.deferred = DeferredWork(loop)
@@ -143,7 +154,7 @@ class WorkerContext:
 
     def is_idle(self) -> bool:
         """Return whether no exchange is under way."""
-        return not any(connection.exchanges() for connection in self.connections)
+        return not any(connection.is_busy() for connection in self.connections)
 
     def measurements(self) -> list[Family]:
         """Return the metrics of the data path."""
@@ -273,8 +284,7 @@ class WorkerContext:
             for exchange in connection.exchanges():
                 route = self.routes.find(exchange.route.domain)
                 if route is None or route.application_id != exchange.route.application_id:
-                    connection.abort()
-                    break
+                    connection.cut(exchange)
 
 
 def _connection_limits(settings: Settings, bounds: WorkerLimits) -> ConnectionLimits:

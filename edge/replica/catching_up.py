@@ -1,4 +1,4 @@
-"""What to do about the difference between a replica and the feed: pure decisions."""
+"""What to do about the difference between a replica and the feed: decisions only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides whether the private keys of certificates can be used here. Pure; workers and supervisor judge alike.
+"""Decides whether the private keys of certificates can be used here; workers and supervisor judge alike.
 
 It imports no database, whose modules would lengthen the start of a worker.
 """

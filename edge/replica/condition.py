@@ -1,6 +1,6 @@
 """The condition of this edge: whether its key opens the certificates that it holds, and whether it follows the feed.
 
-The worst of what is wrong counts, with the remedy for the operator (`common.db.edge_nodes.Condition`). Pure.
+The worst of what is wrong counts, with the remedy for the operator (`common.db.edge_nodes.Condition`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which requests to the API caused the changes that are being applied, for the log. Pure."""
+"""Which requests to the API caused the changes that are being applied, for the log."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What to do with a request: forward it (rewritten), redirect it, answer it, or refuse it. Pure."""
+"""What to do with a request: forward it (rewritten), redirect it, answer it, or refuse it."""

@@ -1,4 +1,4 @@
-"""What a domain's certificate state decides: who answers HTTP-01 challenges, and when HTTPS cannot work yet. Pure.
+"""What a domain's certificate state decides: who answers HTTP-01 challenges, and when HTTPS cannot work yet.
 
 An HTTP-01 challenge belongs to the edge while the domain's certificate is being issued, else to the origin:
 

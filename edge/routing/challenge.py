@@ -1,4 +1,4 @@
-"""HTTP-01 challenges, answered without a stored token (RFC 8555 §8.3). Pure.
+"""HTTP-01 challenges, answered without a stored token (RFC 8555 §8.3).
 
 A CA validates a domain by requesting ``TOKEN.THUMBPRINT`` at the token's path. The thumbprint belongs to the one
 account key of this installation and is public: only the holder of that key gains by the answer. So an edge stores no

@@ -1,4 +1,4 @@
-"""A cookie from the origin, as the client may keep it: ``Domain`` and ``Path`` mapped to the customer's domain. Pure.
+"""A cookie from the origin, as the client may keep it: ``Domain`` and ``Path`` mapped to the customer's domain.
 
 The mapped path covers every path on the domain at which the origin is asked for what the origin's path covers:
 

@@ -1,4 +1,4 @@
-"""The request's head as it goes on to the origin: stated anew around the fields that are forwarded unchanged. Pure.
+"""The request's head as it goes on to the origin: stated anew around the fields that are forwarded unchanged.
 
 What the origin learns about the client and the domain is stated here. A client can neither forge it nor nominate it
 away: incoming copies were cut out with the head, and ours are appended after that.
@@ -15,7 +15,7 @@ from edge.http.request import FieldFacts, RequestHead
 from edge.routing.decide import PSEUDONYM
 from edge.routing.route import Route, Signing
 
-_VIA: Final = (b"1.0 " + PSEUDONYM, b"1.1 " + PSEUDONYM)
+_VIA: Final = (b"1.0 " + PSEUDONYM, b"1.1 " + PSEUDONYM, b"2.0 " + PSEUDONYM)  # by `RequestHead.minor`
 _METHODS_WITH_A_BODY: Final = (b"POST", b"PUT", b"PATCH")  # RFC 9110 §8.6: state a length of 0 too
 
 

@@ -1,4 +1,4 @@
-"""What becomes of one request: forwarded to an origin, or answered by the edge itself. Pure.
+"""What becomes of one request: forwarded to an origin, or answered by the edge itself.
 
     forward          route, upstream head            an origin answers
     reply            a small response of our own     a redirect, the API's probe, an HTTP-01 challenge, OPTIONS

@@ -1,4 +1,4 @@
-"""The response's head as the client gets it: addresses mapped back, framing and connection stated by us. Pure."""
+"""The response's head as the client gets it: addresses mapped back, framing and connection stated by us."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def rewrite(
         + framing_lines(response, request)
         + connection_lines(response, request, keep_alive=keep_alive),
         keep_alive,
-        is_dated and not has_addresses and request.minor == 1,
+        is_dated and not has_addresses and request.minor != 0,
     )
 
 
@@ -84,7 +84,7 @@ def framing_lines(response: ResponseHead, request: RequestHead) -> bytes:
     if response.body > 0:
         return b"\r\nContent-Length: %d" % response.body
     if response.body < 0:
-        return b"\r\nTransfer-Encoding: chunked" if request.minor == 1 else b""
+        return b"\r\nTransfer-Encoding: chunked" if request.minor else b""
     has_length = request.method != b"HEAD" and response.status not in _NO_LENGTH_STATUSES
     return b"\r\nContent-Length: 0" if has_length else b""
 
@@ -98,4 +98,4 @@ def connection_lines(response: ResponseHead, request: RequestHead, *, keep_alive
         )
     if not keep_alive:
         return b"\r\nConnection: close\r\n\r\n"
-    return b"\r\n\r\n" if request.minor == 1 else b"\r\nConnection: keep-alive\r\n\r\n"
+    return b"\r\n\r\n" if request.minor else b"\r\nConnection: keep-alive\r\n\r\n"

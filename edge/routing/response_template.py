@@ -4,7 +4,7 @@ An application states the same fields in the same order, again and again: with a
 What is identical needs no second validation, and the changed value of a field that is only forwarded needs to be
 validated and nothing else. Every field that decides (framing but for the length, connection, hop-by-hop fields) must be
 identical; so must the status line and the order of fields. Values that have addresses are mapped each time, for the
-route that asks. Pure; `tests.unit.edge.test_response_template` compares it with `response.parse` and `rewrite`.
+route that asks. `tests.unit.edge.test_response_template` compares it with `response.parse` and `rewrite`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Redirects of an application's root between its two forms, with and without a last slash. Pure.
+"""Redirects of an application's root between its two forms, with and without a last slash.
 
 ``/`` on the domain is the applicationUrl's path as written. Most servers redirect a directory such as ``/shop`` to
 ``/shop/``, some applications redirect ``/shop/`` to ``/shop``. Both are ``/`` on the domain, so that a visitor would be

@@ -18,7 +18,7 @@ import errno
 import hashlib
 import ssl
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -30,7 +30,7 @@ from common.secrets import Keyring
 from edge.replica.certificate_keys import CertificateUse, key_identity
 from edge.replica.records import CertificateRecord, RecordUnusable, read_record
 from edge.replica.routes import read_application_id
-from edge.tls.contexts import build_context
+from edge.tls.contexts import PROTOCOLS, build_context
 
 _log = get_logger(__name__)
 
@@ -85,8 +85,10 @@ class CertificateCache:
         *,
         capacity: int,
         now: Callable[[], float],
+        protocols: Sequence[str] = PROTOCOLS,
     ) -> None:
-        """Begin empty. `now` is monotonic, in seconds."""
+        """Begin empty. `now` is monotonic, in seconds. `protocols` are offered by ALPN, the preferred first."""
+        self._protocols = protocols
         self._reader = reader
         self._keyring = keyring
         self._now = now
@@ -171,7 +173,7 @@ class CertificateCache:
             # Postgres breaks base64 into lines, so it is not decoded strictly; the envelope proves itself.
             envelope = base64.b64decode(record.private_key)
             key = self._keyring.open(envelope, key_identity(domain))
-            return build_context(record.chain, key), None
+            return build_context(record.chain, key, self._protocols), None
         except (RecordUnusable, SecretUnreadable, ValueError, OSError) as error:  # ssl.SSLError is an OSError
             if isinstance(error, OSError) and error.errno in _SHORTAGES:
                 raise

@@ -1,4 +1,4 @@
-"""The peek: reads a ClientHello off the wire without consuming it, before any SSL object exists. Pure.
+"""The peek: reads a ClientHello off the wire without consuming it, before any SSL object exists.
 
 It owns which hellos we take up at all. It must not know certificates, sockets or OpenSSL.
 

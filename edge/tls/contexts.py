@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Sequence
 
 # Mozilla's "intermediate" list, TLS 1.2 part, without finite-field Diffie-Hellman; TLS 1.3's are OpenSSL's own.
 _CIPHERS = ":".join(
@@ -27,12 +28,16 @@ _CIPHERS = ":".join(
     for cipher in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")
     for signature in ("ECDSA", "RSA")
 )
+HTTP2 = "h2"
 PROTOCOLS = ("http/1.1", "http/1.0")
+PROTOCOLS_WITH_HTTP2 = (HTTP2, *PROTOCOLS)
 _MAX_SESSIONS = 64
 
 
-def build_context(chain: str, private_key: bytes) -> ssl.SSLContext:
+def build_context(chain: str, private_key: bytes, protocols: Sequence[str] = PROTOCOLS) -> ssl.SSLContext:
     """Return a context that presents `chain` (PEM, leaf first) with `private_key` (PEM, not encrypted).
+
+    It chooses the first of `protocols` that the client offers.
 
     Raises: `ssl.SSLError` (an OSError) or ValueError when the two are unusable or do not belong together.
     """
@@ -43,7 +48,7 @@ def build_context(chain: str, private_key: bytes) -> ssl.SSLContext:
     context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE  # all are good; the client knows what its hardware likes
     context.num_tickets = 1
     context.set_ciphers(_CIPHERS)
-    context.set_alpn_protocols(list(PROTOCOLS))
+    context.set_alpn_protocols(list(protocols))
     _load(context, chain.encode("ascii") + b"\n" + private_key)
     return context
 

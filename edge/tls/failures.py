@@ -1,4 +1,4 @@
-"""Why a handshake ends without a stream, and which alert the client gets before the close. Pure.
+"""Why a handshake ends without a stream, and which alert the client gets before the close.
 
 Whatever is wrong with the *name* gets one and the same answer: the alert does not reveal which names exist here, or
 which are being set up.

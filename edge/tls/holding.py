@@ -1,6 +1,6 @@
 """Holds handshakes that wait for a certificate while its order runs.
 
-Pure bookkeeping with three caps, so that names being set up cannot tie up a worker: per domain, per client
+Bookkeeping with three caps, so that names being set up cannot tie up a worker: per domain, per client
 (an IPv4 address or an IPv6 /64) and in all. It decides no outcome and owns no timer.
 """
 

@@ -20,14 +20,12 @@ from contextlib import suppress
 from typing import cast
 
 from edge.tls.client_hello import MAX_HELLO_BYTES, ClientHello, ClientHelloPeek
-from edge.tls.contexts import PROTOCOLS
 from edge.tls.failures import Failure, answer_to
 from edge.tls.shared import TlsShared
 from edge.transport.connection_limits import client_key
 from edge.transport.lingering import linger
 from edge.transport.tls_stream import SLICE_BYTES, TlsStream
 
-_PROTOCOLS = frozenset(protocol.encode() for protocol in PROTOCOLS)
 _MAX_EARLY_BYTES = 2 * MAX_HELLO_BYTES  # a hello, and what no client we could serve sends right behind it
 
 
@@ -55,7 +53,8 @@ class TlsLayer(asyncio.Protocol):
         "server_name",
     )
 
-    def __init__(self, tls: TlsShared, inner_factory: Callable[[], asyncio.Protocol]) -> None:
+    def __init__(self, tls: TlsShared, inner_factory: Callable[[str | None], asyncio.Protocol]) -> None:
+        """`inner_factory` takes the protocol that ALPN chose, None for none."""
         self._tls = tls
         self._inner_factory = inner_factory
         self._peek: ClientHelloPeek | None = ClientHelloPeek(tls.groups)  # none: the hello is known
@@ -122,7 +121,7 @@ class TlsLayer(asyncio.Protocol):
     def _judge(self, hello: ClientHello) -> None:
         if len(self._received) > _MAX_EARLY_BYTES:
             self.refuse(Failure.TOO_LARGE)
-        elif hello.alpn and _PROTOCOLS.isdisjoint(hello.alpn):  # RFC 7301 §3.2: SHALL be refused
+        elif hello.alpn and self._tls.protocols.isdisjoint(hello.alpn):  # RFC 7301 §3.2: SHALL be refused
             self.refuse(Failure.NO_PROTOCOL)
         elif hello.server_name is None:
             self.refuse(Failure.NO_NAME)
@@ -200,7 +199,7 @@ class TlsLayer(asyncio.Protocol):
             self._tls.loop, self._raw, sslobj, self._incoming, self._outgoing, self.server_name, self._tls.deferred
         )
         self._raw.set_protocol(stream)
-        stream.begin(self._inner_factory(), rest)
+        stream.begin(self._inner_factory(sslobj.selected_alpn_protocol()), rest)
         return stream
 
     def _flush(self) -> None:

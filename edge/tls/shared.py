@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
@@ -17,7 +18,7 @@ from common.secrets import Keyring
 from edge.replica.certificate_keys import CertificateUse
 from edge.replica.certificates import read_hold_until
 from edge.tls.certificates import BuildBudget, CertificateCache, CertificateReader, Missing
-from edge.tls.contexts import holds_too_many_sessions
+from edge.tls.contexts import PROTOCOLS, holds_too_many_sessions
 from edge.tls.deadlines import Deadlines
 from edge.tls.failures import Failure
 from edge.tls.groups import accepted_groups
@@ -86,7 +87,10 @@ class TlsShared:
         limits: TlsLimits | None = None,
         connection_limits: ConnectionLimits | None = None,
         deferred: DeferredWork | None = None,
+        protocols: Sequence[str] = PROTOCOLS,
     ) -> None:
+        """`protocols` are offered by ALPN, the preferred first."""
+        self.protocols = frozenset(protocol.encode() for protocol in protocols)
         self.loop = loop
         self.limits = limits or TlsLimits()
         self.groups = accepted_groups()
@@ -96,7 +100,9 @@ class TlsShared:
         self.deferred = deferred or DeferredWork(loop)
         self._clock = clock
         self._reader = reader
-        self._certificates = CertificateCache(reader, keyring, capacity=self.limits.contexts, now=loop.time)
+        self._certificates = CertificateCache(
+            reader, keyring, capacity=self.limits.contexts, now=loop.time, protocols=protocols
+        )
         self._budget = BuildBudget(per_second=self.limits.builds_per_second, burst=self.limits.build_burst)
         self._held: Held[Handshake] = Held(self.limits.hold_caps)
         self._queue: dict[Handshake, None] = {}  # to be decided (again), in order

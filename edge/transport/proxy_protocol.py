@@ -1,6 +1,6 @@
 """Reads the PROXY protocol, versions 1 and 2, as HAProxy specifies it: the client's address from a trusted proxy.
 
-`read` is pure: it tells a header from what is none, and refuses what is neither. `Entrance` stands before the first
+`read` tells a header from what is none, and refuses what is neither. `Entrance` stands before the first
 protocol of a connection from a trusted proxy: it waits for the header, or for the first bytes that cannot be one, and
 then hands over to the port's own protocol, which sees the stated address as its peer's. Strangers never come to `read`.
 """

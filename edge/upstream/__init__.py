@@ -1,1 +1,1 @@
-"""Connections to origins: `pool` decides which request may have one (pure), `connector` makes them."""
+"""Connections to origins: `pool` decides which request may have one, `connector` makes them."""

@@ -1,4 +1,4 @@
-"""Decides in which order an origin's addresses are tried. Pure; time and chance are passed in.
+"""Decides in which order an origin's addresses are tried. Time and chance are passed in.
 
 Sound addresses come first, in a random order, so that connections spread over them; IPv6 and IPv4 take turns, IPv6
 first (RFC 8305 §4). Those that failed lately come last, the one that failed first before the others: where all of them

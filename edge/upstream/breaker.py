@@ -8,7 +8,7 @@ It saves clients the wait for a time-out, and an origin that comes back the rush
 refused connection) costs neither side much, so its pause stays a second and a restarted origin is found at once; the
 pauses after slow failures grow. A success at one worker closes the breakers of the others (`take_recovered`).
 
-Pure: time and chance are passed in. An origin that never failed costs nothing here. Only attempts to connect count: an
+Time and chance are passed in. An origin that never failed costs nothing here. Only attempts to connect count: an
 origin that answers, whatever it answers, is there.
 """
 

@@ -145,6 +145,10 @@ class UpstreamDispatcher:
         self._note_survived(oldest)
         return True
 
+    def is_ample(self, origin: Origin) -> bool:
+        """Return whether one client may have more than its share of the origin's connections."""
+        return self._pool.is_ample(origin)
+
     def request(self, origin: Origin, requester: LeaseRequester) -> None:
         """Ask for a lease, which comes later."""
         decision = self._pool.request(origin, requester)

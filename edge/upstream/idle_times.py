@@ -7,7 +7,7 @@ coarse, and the request needs its time to arrive.
 
 Known are what origins state (``Keep-Alive: timeout=5``), the idle times after which they closed, and those that
 connections survived. A close counts for `_CLOSE_SECONDS`, however many others survive: an origin may be several
-servers. Pure: times are passed in.
+servers. Times are passed in.
 """
 
 from __future__ import annotations

@@ -136,6 +136,11 @@ class Pool(Generic[C, W]):
             return Decision.WAIT
         return Decision.BUSY
 
+    def is_ample(self, origin: Origin) -> bool:
+        """Return whether most of the origin's connections are free."""
+        state = self._origins.get(origin)
+        return state is None or (not state.waiters and 2 * (state.open - len(state.idle)) < self._max_open)
+
     def withdraw(self, origin: Origin, waiter: W) -> None:
         """Forget a waiter that no longer wants a connection."""
         state = self._origins.get(origin)

@@ -1,4 +1,4 @@
-"""Origins, and addresses of them, that are remembered for a while because of what they did. Pure; time is passed in.
+"""Origins, and addresses of them, that are remembered for a while because of what they did. Time is passed in.
 
 Distrusted are those that sent bytes no request asked for: their connections serve one request each. Such bytes, a body
 behind a 204 or more than the stated length, may reach a connection after its next request was sent, and would be read

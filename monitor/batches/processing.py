@@ -11,12 +11,12 @@ from __future__ import annotations
 from functools import partial
 
 from common.actors import Actor, acting
-from common.claims import retry_until_available
 from common.db import batches, monitored_domains
 from common.db.batches import Batch, Unwatch, Watch
 from common.db.monitored_domains import MonitoredKey
 from common.db.pool import Connection, Database
 from common.logs import get_logger
+from monitor.claims import retry_until_available
 
 _log = get_logger("monitor.batches")
 

@@ -3,7 +3,7 @@
 Each step writes its outcome under the order's fence, so a monitor may die after any of them and another goes on:
 before an order is placed at a CA it is started over, from then on the very order is carried on with the key kept
 beside it, and once the certificate is stored only the edges are waited for. What a step raises is the runner's to
-deal with (`common.claims`), but for a CA's limits and a lack of edges, which are no failure. Keys exist here between
+deal with (`monitor.claims`), but for a CA's limits and a lack of edges, which are no failure. Keys exist here between
 making and sealing, nowhere else.
 """
 
@@ -23,7 +23,6 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from common.claims import WorkFailed, backoff_seconds, retry_until_available
 from common.clock import Clock
 from common.db import certificates, order_outcomes, orders
 from common.db.ca_ledger import Limits
@@ -39,6 +38,7 @@ from monitor.certificates.dns_moved_away import FindLead
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Placed, RenewalWindow
 from monitor.certificates.journal import OrderJournal
 from monitor.certificates.phases import Phases
+from monitor.claims import WorkFailed, backoff_seconds, retry_until_available
 
 _log = get_logger("monitor.certificates.issuance")
 

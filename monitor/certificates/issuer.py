@@ -11,8 +11,8 @@ from typing import Literal, Protocol
 
 from cryptography import x509
 
-from common.claims import WorkFailed
 from monitor.certificates.phases import Phases
+from monitor.claims import WorkFailed
 
 FailureKind = Literal["rate_limited", "caa", "validation", "unavailable", "other"]
 """Of a failed order: too many (the CA's word or our own ledger's), the DNS forbids it, the CA could not validate the

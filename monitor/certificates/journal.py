@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime
 
-from common.claims import retry_until_available
 from common.db import ca_ledger, order_outcomes
 from common.db.ca_ledger import WAITS_FOR_LIMIT, WORDS, Full, Limits, Urgency
 from common.db.order_queue import Order, PlacedOrder
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
 from monitor.certificates.issuer import IssuanceFailed, Placed
+from monitor.claims import retry_until_available
 
 
 class OrderJournal:

@@ -1,7 +1,7 @@
 """The orders of a lane as a worker's queue: each application gets its share of the worker's slots.
 
 An order takes seconds, most of them spent waiting for a CA that asks a slow domain; so there are many slots, and no
-application takes all of them (`common.concurrency_shares`).
+application takes all of them (`monitor.concurrency_shares`).
 
 Rechecks give way to awaited orders: an import asks for as many as it has names, and each takes CPU time of the
 monitor, of Postgres and of the edges. While awaited orders were claimed within `_GIVE_WAY_SECONDS`, rechecks begin in
@@ -15,12 +15,12 @@ import math
 from collections.abc import Awaitable, Callable
 from random import Random
 
-from common.claims import POLL_SECONDS, Runner
 from common.clock import Clock
-from common.concurrency_shares import ConcurrencyShares
 from common.db import order_queue
 from common.db.order_queue import Lane, Order
 from common.db.pool import Connection, Database
+from monitor.claims import POLL_SECONDS, Runner
+from monitor.concurrency_shares import ConcurrencyShares
 
 AWAITED_AT_ONCE = 48
 ROUTINE_AT_ONCE = 16

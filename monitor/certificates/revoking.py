@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from common.claims import retry_until_available
 from common.db import revocations
 from common.db.pool import Database
 from common.db.revocations import Revocation
 from common.logs import get_logger
 from monitor.certificates.issuer import Issued, Issuer
+from monitor.claims import retry_until_available
 
 _log = get_logger("monitor.certificates.revoking")
 

@@ -8,6 +8,6 @@ Words
 
 ``transitions``, ``held_alarms`` and ``schedule`` decide and are pure, as is `common.record_checks.verdicts`;
 `common.record_checks.record_checker` runs one check, with the questions of `common.dns`; ``outcomes`` writes many at
-once; ``checking`` puts the parts together, fair to applications (`common.fair_queue`, `common.concurrency_shares`) and
+once; ``checking`` puts the parts together, fair to applications (`common.fair_queue`, `monitor.concurrency_shares`) and
 within ``rate_limit``; ``health`` measures. Rows and their rules are `common.db.checks`.
 """

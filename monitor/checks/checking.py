@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from common.addresses import AddressPolicy
-from common.claims import POLL_SECONDS, Runner
 from common.clock import Clock
-from common.concurrency_shares import ConcurrencyShares
 from common.db import checks
 from common.db.checks import Check
 from common.db.pool import Connection, Database
@@ -22,6 +20,8 @@ from monitor.checks.outcomes import Finished, Outcomes
 from monitor.checks.rate_limit import CheckRateLimit
 from monitor.checks.schedule import next_due, next_try
 from monitor.checks.transitions import decide
+from monitor.claims import POLL_SECONDS, Runner
+from monitor.concurrency_shares import ConcurrencyShares
 
 _AT_ONCE = 600
 _REFILL = 150

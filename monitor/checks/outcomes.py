@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from common.claims import retry_until_available
 from common.connect.configuration import MOST_RECORDS
 from common.db import checks, events, monitor_health, monitored_domains, shares
 from common.db.checks import Check, CheckOutcome
@@ -32,6 +31,7 @@ from common.records import as_json
 from monitor.checks.health import HELD
 from monitor.checks.held_alarms import FEWEST_DOMAINS, WINDOW_SECONDS, LossTally
 from monitor.checks.transitions import ReportDecision, Transition, decide_report
+from monitor.claims import retry_until_available
 
 _log = get_logger("monitor.checks.outcomes")
 

@@ -20,9 +20,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, TypeVar
 
-from common.claims import POLL_SECONDS, Runner
 from common.clock import Clock
-from common.concurrency_shares import ConcurrencyShares
 from common.connect import flow_events
 from common.connect.plan import IN_ZONE, JournalEntry
 from common.connect.requested import Requested
@@ -36,6 +34,8 @@ from common.db.connect_flows import Changes, Flow
 from common.db.pool import Connection, Database
 from common.flow_states import Move, State, after, is_possible
 from common.record_checks.record_checker import RecordChecker
+from monitor.claims import POLL_SECONDS, Runner
+from monitor.concurrency_shares import ConcurrencyShares
 from monitor.connect.enrolment import FlowEnrolment, enrolments_of
 from monitor.connect.schedule import is_over, next_look
 

@@ -11,7 +11,6 @@ from random import Random
 
 import orjson
 
-from common.claims import LEASE_SECONDS, Runner, retry_until_available
 from common.clock import Clock
 from common.db import deliveries, webhook_endpoints
 from common.db.applications import webhook_secret_identity
@@ -21,6 +20,7 @@ from common.db.pool import Connection, Database
 from common.endpoint_health import EndpointVerdict, judge_endpoint
 from common.logs import get_logger
 from common.secrets import Keyring
+from monitor.claims import LEASE_SECONDS, Runner, retry_until_available
 from monitor.webhooks.schedule import next_delay_seconds, parse_retry_after
 from monitor.webhooks.sender import Sender, WebhookResponse
 from monitor.webhooks.signing import signed_headers

@@ -16,6 +16,7 @@ import orjson
 from common import settings
 from common.secrets import Keyring, load_keyring
 from edge.proxy.client_connection import ClientConnection
+from edge.proxy.http2_connection import Http2ClientConnection
 from edge.proxy.worker_context import WorkerContext
 from edge.transport.proxy_protocol import entrance
 from tests.waiting import until
@@ -186,6 +187,7 @@ class Edge:
     replica: MemoryReplica
     keyring: Keyring
     clients: list[Wire] = field(default_factory=list)
+    http2_port: int = 0
 
     async def connect(self) -> Wire:
         self.clients.append(Wire(*await asyncio.open_connection("127.0.0.1", self.port)))
@@ -204,7 +206,7 @@ class Edge:
 
 @contextlib.asynccontextmanager
 async def edge(tmp_path: Path, *, secure: bool = True, **environ: str) -> AsyncIterator[Edge]:
-    """The proxy on a port of its own. `secure`: as behind its TLS layer, without the TLS."""
+    """The proxy on a port of its own, and one for HTTP/2. `secure`: as behind its TLS layer, without the TLS."""
     loop = asyncio.get_running_loop()
     allowed = {"FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8"}
     replica = MemoryReplica()
@@ -217,11 +219,14 @@ async def edge(tmp_path: Path, *, secure: bool = True, **environ: str) -> AsyncI
         worker.head_seconds,
     )
     server = await loop.create_server(first, "127.0.0.1", 0)
+    http2 = await loop.create_server(partial(Http2ClientConnection, worker), "127.0.0.1", 0)
     here = Edge(server.sockets[0].getsockname()[1], worker, replica, keyring)
+    here.http2_port = http2.sockets[0].getsockname()[1]
     try:
         yield here
     finally:
         server.close()
+        http2.close()
         await asyncio.gather(*(client.closed() for client in here.clients))
         await until(lambda: not worker.connections)
         worker.close()

@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +182,10 @@ async def tls_port(proxy: Edge) -> AsyncIterator[int]:
     certificates = MemoryReplica()
     certificates.put_certificate("shop.example.com")
     tls = TlsShared(certificates, keyring(), loop, SystemClock())
-    inner = partial(ClientConnection, proxy.worker, secure=True)
+
+    def inner(_protocol: str | None) -> ClientConnection:
+        return ClientConnection(proxy.worker, secure=True)
+
     server = await loop.create_server(lambda: TlsLayer(tls, inner), "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1]

@@ -8,12 +8,12 @@ from ipaddress import ip_network
 
 import pytest
 
+from api.connect.dynamic_update import DynamicUpdate
 from bench.lab.server import NameServer
 from bench.lab.updates import UpdateKey
 from bench.lab.zone import Zone
 from common.addresses import AddressPolicy
 from common.connect.plan import Action, Change
-from common.connect.ways.dynamic_update import DynamicUpdate
 from common.connect.ways.problems import WayFailed
 from common.dns import Resolver
 from common.records import RecordType

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from api.rules.application_tokens import mint_webhook_secret
 from bench.lab.ports import free_ports
 from bench.lab.server import NameServer
 from bench.lab.sink import ReceivedRequest, WebhookSink
 from bench.lab.zone import Zone
 from common.addresses import AddressPolicy
-from common.applications import mint_webhook_secret
 from common.dns import Resolver
 from common.settings import HostPort
 from monitor.webhooks.sender import Sender, WebhookResponse

@@ -114,7 +114,7 @@ async def edge(
     tls = TlsShared(replica, keyring(), loop, clock or SystemClock(), limits)
     inners: list[Any] = []
 
-    def make_inner() -> asyncio.Protocol:
+    def make_inner(_protocol: str | None) -> asyncio.Protocol:
         made = inner()
         inners.append(made)
         return made

@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+from api.rules import application_tokens as minting
 from bench.lab.knot import Knot, find_knot
 from bench.lab.ports import free_ports
 from bench.lab.powerdns import PowerDns, find_powerdns
-from common import applications as minting
 from common.db import applications
 from tests.browser import SESSION_LOOP, axe, screenshot
 from tests.conftest import fresh_database

@@ -101,7 +101,7 @@ def check_ports(settings: Settings, *, is_up: bool) -> Finding:
 
 
 def check_plain_text(settings: Settings) -> list[Finding]:
-    from common.plain_text import find_exposure, find_open_listener
+    from api.rules.plain_text import find_exposure, find_open_listener
 
     subject = "plain text"
     if (exposure := find_exposure(settings)) is not None:

@@ -11,11 +11,11 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
+from api.rules.application_settings import InvalidSetting, read_name
+from api.rules.passwords import PasswordRefused, hash_password, verify_password
 from api.services import credentials
 from common.accounts import Permission
-from common.application_settings import InvalidSetting, read_name
 from common.db import passkeys, sessions, user_keys, users
-from common.passwords import PasswordRefused, hash_password, verify_password
 
 CONFIRM = f"{ROOT}/account/confirm"
 KEY_DAYS = (7, 30, 90, user_keys.LONGEST_DAYS)

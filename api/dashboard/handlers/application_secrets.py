@@ -13,10 +13,10 @@ from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
-from common import application_secrets as secrets
-from common import application_settings as rules
+from api.rules import application_secrets as secrets
+from api.rules import application_settings as rules
+from api.rules.application_settings import InvalidSetting
 from common.accounts import Permission
-from common.application_settings import InvalidSetting
 from common.db.applications import (
     Application,
 )

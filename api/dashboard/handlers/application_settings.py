@@ -14,10 +14,10 @@ from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
 from api.dashboard.words import sentence
+from api.rules import application_settings as rules
+from api.rules.application_settings import InvalidSetting
 from api.services import ownership_hints as hints
-from common import application_settings as rules
 from common.accounts import Permission
-from common.application_settings import InvalidSetting
 from common.db import error_pages, users
 from common.db.applications import (
     Application,

@@ -19,10 +19,10 @@ from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
 from api.dashboard.words import sentence
 from api.errors import FORBIDDEN, Refused
+from api.rules import application_settings as rules
 from api.services import ownership_hints as hints
 from api.services.applications import NewSettings
 from api.services.removals import Removals
-from common import application_settings as rules
 from common.accounts import Permission
 from common.db import application_removal, audit, domain_list, target_sightings, users, webhook_endpoints
 from common.db.applications import (

@@ -16,9 +16,9 @@ from api.dashboard.passkeys import Assertion, NotProven, Passkeys, ProofPurpose,
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import SignedInVisitor, visitor_of
 from api.requests import CLIENT_ADDRESS, REQUEST_ID
+from api.rules.application_settings import InvalidSetting, read_name
 from api.services import credentials
 from common.actors import Actor, acting
-from common.application_settings import InvalidSetting, read_name
 from common.db import passkeys, sessions, users
 from common.db.passkeys import StoredKey
 from common.db.session import Connection

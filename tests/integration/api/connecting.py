@@ -15,9 +15,7 @@ import dns.message
 import dns.rdatatype
 
 from common.addresses import own_policy
-from common.claims import Runner
 from common.clock import SystemClock
-from common.concurrency_shares import ConcurrencyShares
 from common.connect.settlement import Settlement
 from common.connect.zone_inspector import ZoneInspector
 from common.db.session import Patience
@@ -31,6 +29,8 @@ from common.enrolment.ownership import OwnNames
 from common.origin_probe import OriginProbe
 from common.record_checks.record_checker import RecordChecker
 from common.settings import HostPort
+from monitor.claims import Runner
+from monitor.concurrency_shares import ConcurrencyShares
 from monitor.connect.enrolment import FlowEnrolment
 from monitor.connect.steps import Steps, make_runner
 from tests.integration.api.conftest import SERVER, Service, open_service

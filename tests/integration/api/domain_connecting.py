@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from api.connect.signing import new_private_key, public_key_records
 from bench.lab.domain_connect import DomainConnectProvider, UpdateStore
 from bench.lab.knot import Knot
-from common.connect.domain_connect.signing import new_private_key, public_key_records
 from common.connect.domain_connect.templates import SERVICES, for_installation
 from common.db import domain_connect_keys
 from tests.integration.api.connecting import APEX, CUSTOMER, PARENT, World, open_world, zone_file

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import jwt
 
-from common import applications
+from api.rules import application_tokens as applications
 from common.db.applications import (
     Application,
     NewApplication,

@@ -8,7 +8,7 @@ from datetime import timedelta
 import jwt
 import pytest
 
-from common import applications
+from api.rules import application_tokens as applications
 from common.db.applications import client_secret_identity, rotate_client_secret
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
+from api.rules.application_secrets import rotate_client_secret
 from bench.lab.knot import Knot, find_knot
-from common.application_secrets import rotate_client_secret
 from common.db.applications import update_application
 from tests.integration.api.connecting import APEX, KEY, PARENT, World, open_world, zone_file
 from tests.integration.api.partner import Answer, Partner

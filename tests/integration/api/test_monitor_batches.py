@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from common.claims import Runner
 from common.db import batches
 from monitor.batches.processing import Processing
+from monitor.claims import Runner
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.watching import APEX, MAIL, WWW, Watcher

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from api.rules import application_tokens as minting
 from bench.lab.sink import WebhookSink
-from common import applications as minting
-from common.claims import Runner
 from common.db import batches
 from common.db.applications import webhook_secret_identity
 from monitor.batches.processing import Processing
+from monitor.claims import Runner
 from tests.captured_logs import capture_logs
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner

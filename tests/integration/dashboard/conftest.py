@@ -13,13 +13,13 @@ from typing import Any
 import aiohttp
 import pytest
 
+from api.rules.passwords import hash_password
 from bench.lab.ports import free_ports
 from common.accounts import Role, hash_token, mint_random_token
 from common.db import grants, sessions, users
 from common.db.applications import update_application
 from common.db.session import Patience
 from common.db.users import Organisation
-from common.passwords import hash_password
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Partner
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
+from api.rules.passwords import verify_password
 from common.accounts import hash_token, mint_random_token
 from common.db import sessions
 from common.db.session import Patience
-from common.passwords import verify_password
 from tests.captured_logs import capture_logs
 from tests.integration.api.conftest import open_service, probe_port  # noqa: F401 - a fixture
 from tests.integration.dashboard.conftest import PASSWORD, Dashboard

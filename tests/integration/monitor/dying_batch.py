@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import cast
 
-from common.claims import Runner
 from common.db import batches
 from common.db.pool import Connection, Database, open_pool
 from monitor.batches.processing import Processing
+from monitor.claims import Runner
 
 
 class DyingDatabase:

@@ -12,7 +12,6 @@ from typing import Any
 
 from cryptography import x509
 
-from common.claims import Queue, Runner
 from common.clock import SystemClock
 from common.db import certificates, order_queue, orders, revocations
 from common.db.ca_ledger import Limits
@@ -24,6 +23,7 @@ from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Journal, Placed, RenewalWindow
 from monitor.certificates.phases import Phases
 from monitor.certificates.revoking import Revoking
+from monitor.claims import Queue, Runner
 from tests.waiting import SECONDS, until
 
 APPLICATION = "app-one"

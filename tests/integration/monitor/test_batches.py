@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from common.claims import Runner
 from common.db import batches, monitored_domains
 from common.db.batches import Batch, NewItem, NotUnderstood, Unwatch, Watch
 from common.db.migrate import migrate
@@ -27,6 +26,7 @@ from common.postgres import EmbeddedPostgres, running_dsn
 from common.records import Record
 from common.secrets import load_keyring
 from monitor.batches.processing import MOST_FAILURES, Processing
+from monitor.claims import Runner
 from tests.children import ROOT, clean_environment
 from tests.integration.expiry import erase
 from tests.waiting import until

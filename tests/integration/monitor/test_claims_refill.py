@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from common.claims import Runner
 from common.db.pool import Connection, Database
+from monitor.claims import Runner
 
 
 @dataclass(frozen=True)

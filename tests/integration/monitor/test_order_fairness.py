@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from common.clock import SystemClock
-from common.concurrency_shares import ConcurrencyShares
 from common.db import order_queue
 from common.db.pool import Connection, Database
 from common.secrets import Keyring
 from monitor.certificates.issuer import Issued
 from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, OrderQueue, Precedence, make_runner
+from monitor.concurrency_shares import ConcurrencyShares
 from tests.waiting import SECONDS
 
 from . import parts

@@ -10,10 +10,9 @@ from ipaddress import ip_network
 from random import Random
 from typing import Any
 
+from api.rules import application_tokens as minting
 from bench.lab.sink import WebhookSink
-from common import applications as minting
 from common.addresses import AddressPolicy
-from common.claims import Runner
 from common.clock import SystemClock
 from common.db import deliveries, events, webhook_endpoints
 from common.db.applications import NewApplication, create_application, webhook_secret_identity
@@ -23,6 +22,7 @@ from common.db.pool import Database
 from common.dns import Resolver
 from common.secrets import Keyring
 from common.settings import HostPort, Network
+from monitor.claims import Runner
 from monitor.webhooks.deliveries import make_runner as runner_of_deliveries
 from monitor.webhooks.sender import Sender
 from tests.waiting import until

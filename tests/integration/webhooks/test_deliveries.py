@@ -15,8 +15,8 @@ import pytest
 from aiohttp import web
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from api.rules import application_tokens as minting
 from bench.lab.sink import ReceivedRequest, WebhookSink
-from common import applications as minting
 from common.db import deliveries, events, webhook_endpoints
 from common.db.applications import rotate_webhook_secret, update_application, webhook_secret_identity
 from common.db.deliveries import MOST_AT_ONCE

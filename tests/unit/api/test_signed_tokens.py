@@ -8,7 +8,7 @@ import pytest
 
 from api import auth
 from api.auth import SignedTokens, TokenFault, verify_token
-from common.applications import mint_api_token
+from api.rules.application_tokens import mint_api_token
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 SECRET, ROTATED = "s" * 32, "r" * 32

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from common.applications import mint_webhook_secret
+from api.rules.application_tokens import mint_webhook_secret
 from monitor.webhooks.signing import signed_headers
 from tests import node
 

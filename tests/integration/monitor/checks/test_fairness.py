@@ -9,13 +9,13 @@ from contextlib import ExitStack
 import pytest
 
 from common.clock import SystemClock
-from common.concurrency_shares import ConcurrencyShares
 from common.db import checks, monitored_domains
 from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Connection, Database
 from common.records import parse_record
 from monitor.checks.checking import CheckQueue
 from monitor.checks.rate_limit import CheckRateLimit
+from monitor.concurrency_shares import ConcurrencyShares
 
 from . import parts
 from .parts import APPLICATION, a

@@ -6,8 +6,8 @@ import pytest
 
 from api.cli.doctor import machine
 from api.cli.doctor.findings import FindingState
+from api.rules.plain_text import find_exposure, find_open_listener
 from common.api_domain import api_domain, dialled_api
-from common.plain_text import find_exposure, find_open_listener
 from common.settings import Settings, load
 
 HTTPS = "https://api.acme.example"

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from api.cli.application_options import application_url, webhook_url
-from common.applications import (
+from api.rules.application_tokens import (
     mint_api_token,
     mint_client_secret,
     mint_service_auth,

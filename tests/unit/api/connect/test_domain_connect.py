@@ -18,6 +18,13 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
+from api.connect.returning import read_return
+from api.connect.signing import (
+    apply_url,
+    find_publication_fault,
+    new_private_key,
+    public_key_records,
+)
 from common.connect.domain_connect.discovery import Closed, Discovered
 from common.connect.domain_connect.offer import Offer, decide_offer
 from common.connect.domain_connect.provider_settings import (
@@ -26,13 +33,6 @@ from common.connect.domain_connect.provider_settings import (
     parse_settings,
     settings_url,
     template_url,
-)
-from common.connect.domain_connect.returning import read_return
-from common.connect.domain_connect.signing import (
-    apply_url,
-    find_publication_fault,
-    new_private_key,
-    public_key_records,
 )
 from common.connect.domain_connect.templates import SERVICES, fill_templates, for_installation
 from common.connect.plan import make_plan

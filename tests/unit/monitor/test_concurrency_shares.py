@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.concurrency_shares import ConcurrencyShares
+from monitor.concurrency_shares import ConcurrencyShares
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.application_settings import MOST_ROOT_PATHS, InvalidSetting, read_root_paths
+from api.rules.application_settings import MOST_ROOT_PATHS, InvalidSetting, read_root_paths
 
 
 def test_root_paths_are_bounded_in_number_and_length() -> None:

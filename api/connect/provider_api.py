@@ -1,7 +1,7 @@
 """Provider APIs: the changes of a plan, written by dns-lexicon with a token that a person has pasted.
 
 dns-lexicon blocks, sets no time-outs and follows redirects. So each plan is written by a child process
-(`common.connect.ways.lexicon_worker`) that gets the token over a pipe and nothing else of ours, dials only what the
+(`api.connect.lexicon_worker`) that gets the token over a pipe and nothing else of ours, dials only what the
 address policy allows, and is killed at its deadline. With it, the token is gone from memory. Children are bounded, in
 all and for each application; a write beyond that waits its turn, a while.
 """
@@ -111,7 +111,7 @@ class ProviderApis:
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "common.connect.ways.lexicon_worker",
+            "api.connect.lexicon_worker",
             str(os.getpid()),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -1,6 +1,6 @@
-"""``python -m common.connect.ways.lexicon_worker``: writes one plan through dns-lexicon, and ends.
+"""``python -m api.connect.lexicon_worker``: writes one plan through dns-lexicon, and ends.
 
-A child of `common.connect.ways.provider_api`: reads one job from standard input, writes the outcome to standard output
+A child of `api.connect.provider_api`: reads one job from standard input, writes the outcome to standard output
 as one JSON object. The whole process has one purpose, so its limits are set for the process: a deadline, a time-out for
 every socket, and an address policy where each socket connects.
 """

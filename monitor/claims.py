@@ -28,7 +28,7 @@ from common.errors import DatabaseUnavailable, FenceLost, FrontageError
 from common.logs import get_logger
 from common.retry_pauses import retry_pause_seconds
 
-_log = get_logger("common.claims")
+_log = get_logger("monitor.claims")
 
 LEASE_SECONDS = 10.0
 POLL_SECONDS = 5.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.record_rules import check_record
+from api.rules.record_rules import check_record
 from common.records import RECORD_TYPES, InvalidRecord, Record, RecordType, matches, owner_name
 
 DOMAIN = "customer.com"

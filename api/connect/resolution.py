@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from api.rules.record_rules import check_record, check_size
 from common.connect.configuration import (
     PLACEHOLDER,
     SERVICE_SERVERS,
@@ -23,7 +24,6 @@ from common.connect.configuration import (
 from common.connect.requested import RecordPurpose, Requested
 from common.errors import FrontageError, InvalidName
 from common.names import DomainName, parse_domain, parse_subdomain
-from common.record_rules import check_record, check_size
 from common.records import (
     APEX,
     InvalidRecord,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.audit_values import changes_in_words, value_in_words
+from api.rules.audit_values import changes_in_words, value_in_words
 
 
 @pytest.mark.parametrize(

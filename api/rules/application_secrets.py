@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from common import applications as minting
+from api.rules import application_tokens as minting
 from common import signatures
 from common.db import applications as db
 from common.db.session import Connection
@@ -48,7 +48,7 @@ async def make_application(
     webhook_url: str | None = None,
     organisation_id: str | None = None,
 ) -> MadeApplication:
-    """Settings as `common.application_settings` reads them. Raises: `CnameTargetTaken`."""
+    """Settings as `api.rules.application_settings` reads them. Raises: `CnameTargetTaken`."""
     made = MadeApplication(minting.mint_id(), minting.mint_client_secret(), minting.mint_webhook_secret())
     await db.create_application(
         connection,

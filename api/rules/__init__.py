@@ -1,0 +1,2 @@
+"""Rules that the parts of the API share, beneath its schemas: settings, secrets and tokens of applications, passwords,
+records that a zone can hold, and how stored values are shown. No module here imports another room of `api`."""

@@ -1,0 +1,459 @@
+"""A client's connection in HTTP/2: requests in, an exchange for each, responses out, all in one write a loop turn.
+
+`Http2Connection` reads and writes the protocol; a request becomes the head of HTTP/1.1 that means the same, and goes
+the way of every request from there (`RequestMemory`, `respond`, `Exchange`). `Http2Stream` is each exchange's client.
+
+A connection has no more exchanges with an origin than six connections of HTTP/1.1 would, unless the origin has room in
+plenty; other requests wait here. What streams have to send is written at the end of a turn of the loop,
+bounded by what the transport takes. Draining says GOAWAY twice (RFC 9113 §6.8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, cast
+
+from common.logs import get_logger
+from edge.http import request, request_ids
+from edge.http.error_responses import ErrorResponse, Rejected
+from edge.http.request import RequestHead
+from edge.http2.connection import Http2Connection
+from edge.http2.errors import ConnectionFailed, ErrorCode
+from edge.http2.streams import Stream
+from edge.proxy.accepted_connection import AcceptedConnection
+from edge.proxy.buffered_exchange import BufferedExchange
+from edge.proxy.connection_states import ENDED, READING
+from edge.proxy.exchange import Exchange
+from edge.proxy.http2_stream import Http2Stream, as_http2
+from edge.proxy.refusals import render_refusal
+from edge.proxy.request_memory import RequestMemory
+from edge.proxy.worker_context import WorkerContext
+from edge.routing.request_rewriting import sign
+from edge.routing.respond import Forward, Reply, respond
+
+FAIR_EXCHANGES: Final = 6
+"""At once, as many as a browser opens connections of HTTP/1.1."""
+
+WRITE_BYTES: Final = 262_144
+"""Content of one write, at most."""
+
+FINAL_GOAWAY_SECONDS: Final = 1.0
+"""Behind the first: for what the client sent before it read that."""
+
+_HEAD_ENDS: Final = b"\r\n\r\n"
+_NEVER: Final = float("inf")
+
+_log = get_logger("edge.proxy.http2")
+
+
+class Http2ClientConnection(AcceptedConnection):
+    """One connection, inside TLS. `deadline` is the first of its streams', of a head's and of an idle connection's."""
+
+    __slots__ = (
+        "_head_deadline",
+        "_http2",
+        "_idle_deadline",
+        "_is_flush_due",
+        "_memory",
+        "_ready",
+        "_running",
+        "_waiting",
+    )
+
+    protocol = "HTTP/2"
+
+    def __init__(self, worker: WorkerContext) -> None:
+        super().__init__(worker, secure=True)
+        self._http2 = Http2Connection(self, max_head_bytes=worker.limits.head_bytes)
+        self._memory: RequestMemory = cast("RequestMemory", None)
+        self._is_flush_due = False
+        self._running = 0  # exchanges that have started
+        self._ready: list[Http2Stream] = []  # to be started once all that came is read
+        self._waiting: deque[Http2Stream] = deque()  # for the connection's own exchanges to end
+        self._idle_deadline = _NEVER
+        self._head_deadline = _NEVER
+
+    def __repr__(self) -> str:
+        return f"<Http2ClientConnection {self.state.name} {self._http2}>"
+
+    # Called by the transport ------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Announce our settings, and wait for the client's."""
+        super().connection_made(transport)
+        worker = self._worker
+        worker.counters.http2.accepted += 1
+        recent = worker.recent_http2_requests[self._client.is_trusted]
+        self._memory = RequestMemory(recent, self._client, self._server_name)
+        self._head_deadline = self.deadline
+        if self._place is None:
+            self.abort()
+            return
+        if worker.exchanges.is_draining:
+            self.expect_last_request()
+        self._flush_soon()
+
+    def data_received(self, data: bytes) -> None:
+        """Read frames, and act on what they ask for."""
+        if self.state is READING:
+            self._http2.receive(data)
+            self._after_input()
+
+    def eof_received(self) -> bool:
+        """End the connection: a client of HTTP/2 does not half-close it."""
+        self._input = ENDED
+        self._waiting.clear()
+        self._cancel_exchanges(disconnected=True)
+        if self.state is READING:
+            self._close_at_once()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection and what waits on it."""
+        super().connection_lost(exc)
+        self._waiting.clear()
+        self._ready.clear()
+
+    def pause_writing(self) -> None:
+        """Write no more until the client has read."""
+        self._is_full = True
+        self._unsent_bytes = self._transport.get_write_buffer_size()
+
+    def resume_writing(self) -> None:
+        """Write again."""
+        self._is_full = False
+        if self._http2.has_output:
+            self._flush_soon()
+
+    def _after_input(self) -> None:
+        """Start what was asked for, and see what is to be done about the rest."""
+        http2 = self._http2
+        for stream in self._ready:
+            self._start(stream)
+        self._ready.clear()
+        if http2.failure is not None:
+            self._end(http2.failure)
+            return
+        if http2.has_more:
+            self._defer()
+        if not http2.is_in_head:
+            self._head_deadline = _NEVER
+        elif self._head_deadline == _NEVER:
+            self._head_deadline = self._worker.now + self._worker.head_seconds
+            self.deadline = min(self.deadline, self._head_deadline)
+        if http2.has_output:
+            self._flush_soon()
+        if not http2.streams:
+            self._become_idle()
+
+    def _resume_deferred(self) -> None:
+        self._is_deferred = False
+        if self.state is not READING:
+            return
+        if self._reads_afterwards:
+            self._resume_input()
+        self._http2.receive(b"")
+        self._after_input()
+
+    # Writing ----------------------------------------------------------------------------------------------
+
+    def _flush_soon(self) -> None:
+        if not (self._is_flush_due or self._is_full):
+            self._is_flush_due = True
+            self._worker.loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Write what there is, in one write."""
+        self._is_flush_due = False
+        if self.state is not READING or self._is_full:
+            return
+        http2 = self._http2
+        pieces = http2.take_output(WRITE_BYTES)
+        if pieces:
+            self._transport.write(b"".join(pieces))
+        if http2.has_output:
+            self._flush_soon()
+        elif not http2.streams:
+            self._become_idle()
+
+    def _become_idle(self) -> None:
+        """No stream is open."""
+        if self._http2.client_is_leaving or self._http2.has_gone_away:
+            if not self._http2.has_output:
+                self._close(lingers=True)
+        elif self._idle_deadline == _NEVER:
+            self._idle_deadline = self._worker.now + self._worker.idle_seconds
+            self._update_deadline()
+
+    def _end(self, failure: ConnectionFailed) -> None:
+        """End the connection for what its client did; the last frame is GOAWAY."""
+        self._worker.counters.http2.ended(failure.budget or failure.code.name.lower())
+        _log.info(
+            "HTTP/2 connection ended",
+            client=self._client.address,
+            code=failure.code.name,
+            reason=failure.reason,
+            budget=failure.budget or None,
+        )
+        self._write_last(b"".join(self._http2.take_output(0)))
+        self._close(lingers=True)
+
+    # Deadlines --------------------------------------------------------------------------------------------
+
+    def set_stream_deadline(self, stream: Http2Stream, seconds: float) -> None:
+        """Have `Http2Stream.on_deadline` called in so many seconds."""
+        deadline = self._worker.now + seconds
+        stream.deadline = deadline
+        self.deadline = min(self.deadline, deadline)
+
+    def set_body_deadline(self, stream: Http2Stream) -> None:
+        """Wait for the client to take more of a response."""
+        self.set_stream_deadline(stream, self._worker.exchanges.timeouts.body)
+
+    def on_deadline(self) -> None:
+        """End what makes no progress: the connection, a head, or streams."""
+        now = self._worker.now
+        if self.state is not READING or (self._transport.is_closing() and not self._is_client_reading()):
+            self.abort()
+            return
+        if self._is_full and not self._is_client_reading():
+            self.abort()
+            return
+        if self._head_deadline < now:
+            self._http2.fail(ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "a frame did not end in time", "slow_heads"))
+            self._after_input()
+            return
+        if self._idle_deadline < now:
+            self._http2.go_away(is_final=True)
+            self._flush()
+            return
+        for stream in self._streams():
+            if stream.deadline < now:
+                if self._is_full:  # the client reads, if slowly
+                    self.set_body_deadline(stream)
+                else:
+                    stream.on_deadline()
+        if self.state is READING:
+            self._update_deadline()
+
+    def _update_deadline(self) -> None:
+        streams = [stream.deadline for stream in self._streams()]
+        self.deadline = min(self._idle_deadline, self._head_deadline, *streams)
+
+    def expect_last_request(self) -> None:
+        """Announce that the connection ends (RFC 9113 §6.8)."""
+        if self.state is READING and self._transport is not None:
+            self._http2.go_away(is_final=False)
+            self._flush_soon()
+            self._worker.loop.call_later(FINAL_GOAWAY_SECONDS, self._go_away)
+
+    def _go_away(self) -> None:
+        if self.state is READING:
+            self._http2.go_away(is_final=True)
+            self._flush_soon()
+
+    # Requests ---------------------------------------------------------------------------------------------
+
+    def open_stream(self, stream_id: int, send_window: int) -> Stream:
+        """Make a stream that the client opens."""
+        self._idle_deadline = _NEVER
+        return Http2Stream(self, stream_id, send_window)
+
+    def on_request(self, stream: Stream, head: bytes, *, is_complete: bool) -> None:
+        """Forward or answer a request, `head` in HTTP/1.1."""
+        assert isinstance(stream, Http2Stream)
+        memory = self._memory
+        if memory.raw == head and memory.generation == self._worker.routes.generation:
+            self._begin(stream, memory, is_complete=is_complete)
+        elif head[:1] == b"P":
+            if memory.recall_upload(head) is not None:
+                self._begin(stream, memory, is_complete=is_complete)
+            else:
+                self._decide(stream, head, is_complete=is_complete)
+        elif memory.recall(head):
+            self._begin(stream, memory, is_complete=is_complete)
+        else:
+            self._decide(stream, head, is_complete=is_complete)
+
+    def _decide(self, stream: Http2Stream, raw: bytes, *, is_complete: bool) -> None:
+        """Decide upon a request that is like none before."""
+        worker = self._worker
+        try:
+            head = as_http2(request.parse(raw, worker.limits))
+        except Rejected as error:
+            self.refuse(stream, error.response, None, raw)
+            return
+        outcome = respond(head, worker.lookup, self._listening, self._client, self._server_name)
+        if type(outcome) is Forward:
+            self._memory.remember(raw, outcome)
+            self._begin(stream, outcome, is_complete=is_complete)
+        elif type(outcome) is Reply:
+            self._reply(stream, outcome, head)
+        else:
+            assert isinstance(outcome, ErrorResponse)
+            self.refuse(stream, outcome, head, raw)
+
+    def _begin(self, stream: Http2Stream, forward: Forward | RequestMemory, *, is_complete: bool) -> None:
+        """Begin the exchange of a request that is forwarded. Raises: `StreamFailed`."""
+        worker = self._worker
+        head, route, upstream_head = forward.head, forward.route, forward.upstream_head
+        if route.signing is not None:
+            upstream_head = sign(route.signing, head, upstream_head, worker.unix_seconds())
+        request_id = ""
+        if worker.access_log is not None:
+            given = request_ids.given_id(head) if self._client.is_trusted else None
+            request_id = given or worker.new_request_id()
+            if given is None:
+                upstream_head = request_ids.with_id(upstream_head, request_id)
+        make = BufferedExchange if head.fields.body and route.buffer_uploads_bytes else Exchange
+        exchange = make(stream, worker.exchanges, head, route, upstream_head, worker.loop.time())
+        stream.begin(exchange, request_id, is_complete=is_complete)
+        if is_complete:
+            self._start(stream)
+        else:
+            self._ready.append(stream)
+
+    def _start(self, stream: Http2Stream) -> None:
+        """Start a stream's exchange now, or when one of the connection's others is over."""
+        exchange = stream.exchange
+        if exchange is None:  # reset in the meantime
+            return
+        if self._running >= FAIR_EXCHANGES and not self._worker.exchanges.dispatcher.is_ample(exchange.route.origin):
+            self._http2.pause(stream)
+            self._waiting.append(stream)
+            self.set_stream_deadline(stream, self._worker.exchanges.timeouts.origin)
+            return
+        self._running += 1
+        stream.start()
+
+    def on_stream_free(self) -> None:
+        """Start an exchange that waits: another is over."""
+        if self.state is not READING or self._http2.failure is not None:
+            return
+        while self._waiting and self._running < FAIR_EXCHANGES:
+            stream = self._waiting.popleft()
+            if stream.exchange is not None:
+                self._running += 1
+                self._http2.resume(stream)
+                stream.start()
+
+    def withdraw(self, stream: Http2Stream) -> None:
+        """Start no exchange for the stream."""
+        if not stream.has_started and stream in self._waiting:
+            self._waiting.remove(stream)
+
+    # Called by streams ------------------------------------------------------------------------------------
+
+    def new_request_id(self) -> str:
+        """Return an id for a request."""
+        return self._worker.new_request_id()
+
+    def forget_request(self) -> None:
+        """Decide upon the last request anew when it comes again."""
+        self._memory.forget()
+
+    def send_interim(self, stream: Http2Stream, head: bytes) -> None:
+        """Send the head of an interim response."""
+        self._http2.send_interim(stream, self._worker.head_encoder.head(head))
+        self._flush_soon()
+
+    def send_head(self, stream: Http2Stream, head: bytes, data: bytes) -> int:
+        """Send the response's head, and content; return how many octets."""
+        block = self._worker.head_encoder.head(head)
+        self._http2.send_head(stream, block)
+        if data:
+            self._http2.send_data(stream, data)
+        self._flush_soon()
+        return len(block) + len(data)
+
+    def send_data(self, stream: Http2Stream, data: bytes) -> None:
+        """Send content."""
+        self._http2.send_data(stream, data)
+        self._flush_soon()
+
+    def send_trailers(self, stream: Http2Stream, block: bytes) -> None:
+        """Keep the trailer fields that end the response."""
+        stream.trailers = self._worker.head_encoder.trailers(block)
+
+    def end(self, stream: Http2Stream) -> None:
+        """End the response, which is complete."""
+        self._http2.end(stream, stream.trailers)
+        self.set_body_deadline(stream)
+        self._flush_soon()
+
+    def reset(self, stream: Http2Stream, code: ErrorCode) -> None:
+        """End a stream early."""
+        self._http2.reset(stream, code)
+        self._flush_soon()
+
+    def pause(self, stream: Http2Stream) -> None:
+        """Let the client send no more on the stream than its window."""
+        self._http2.pause(stream)
+
+    def resume(self, stream: Http2Stream) -> None:
+        """Let the client send again."""
+        self._http2.resume(stream)
+        if self._http2.has_output:
+            self._flush_soon()
+
+    def count(self, stream: Http2Stream, exchange: Exchange, *, is_logged: bool) -> None:
+        """Count a finished exchange, and write its line of the access log."""
+        self._running -= stream.has_started
+        worker = self._worker
+        worker.counters.exchange(exchange)
+        worker.counters.http2.exchanges += 1
+        if is_logged and worker.access_log is not None:
+            self._log(exchange.status, exchange.head, stream.request_id, stream.bytes_down, exchange)
+
+    # Own responses ----------------------------------------------------------------------------------------
+
+    def refuse(
+        self,
+        stream: Http2Stream,
+        refusal: ErrorResponse,
+        head: RequestHead | None,
+        raw: bytes,
+        exchange: Exchange | None = None,
+    ) -> None:
+        """Send an error response instead of forwarding the request.
+
+        `head` is None for a request that could not be read; `raw` is what was received of it.
+        """
+        worker = self._worker
+        worker.counters.refusal(refusal.code)
+        request_id = stream.request_id
+        response = render_refusal(worker, refusal, head, raw, request_id, close=False)
+        self._log(refusal.status, head, request_id, len(response), exchange, refusal)
+        self._send_own(stream, response)
+
+    def _reply(self, stream: Http2Stream, reply: Reply, head: RequestHead) -> None:
+        response = reply.render(self._worker.date_field(), close=False, head_only=head.method == b"HEAD")
+        self._log(reply.status, head, "", len(response))
+        self._send_own(stream, response)
+
+    def _send_own(self, stream: Http2Stream, response: bytes) -> None:
+        end = response.index(_HEAD_ENDS) + len(_HEAD_ENDS)
+        self.send_head(stream, response[:end], response[end:])
+        self.end(stream)
+
+    # Ends -------------------------------------------------------------------------------------------------
+
+    def is_busy(self) -> bool:
+        """Return whether a stream is open, with or without an exchange."""
+        return bool(self._http2.streams)
+
+    def exchanges(self) -> Sequence[Exchange]:
+        """Return the exchanges of all streams."""
+        return [stream.exchange for stream in self._streams() if stream.exchange is not None]
+
+    def cut(self, exchange: Exchange) -> None:
+        """End one exchange and its stream."""
+        for stream in self._streams():
+            if stream.exchange is exchange:
+                exchange.cancel()
+                self.reset(stream, ErrorCode.CANCEL)
+
+    def _streams(self) -> list[Http2Stream]:
+        return [stream for stream in self._http2.streams.values() if isinstance(stream, Http2Stream)]

@@ -1,0 +1,223 @@
+"""One request on a connection of HTTP/2, from its head to its response's last byte: a stream as its exchange sees it.
+
+A stream without an exchange waits for one, was answered by the edge itself, or has the rest of a response to send.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from edge.http import chunks
+from edge.http.error_responses import CLIENT_DISCONNECTED, CUT_OFF, REQUEST_TIMEOUT, ErrorResponse, Rejected
+from edge.http.framing import CHUNKED
+from edge.http.request import RequestHead
+from edge.http2.errors import ErrorCode, StreamFailed
+from edge.http2.streams import Stream
+from edge.proxy.exchange import Exchange
+from edge.proxy.exchange_states import CANCELLED, COMPLETE, LAST, REFUSED, Ending
+
+if TYPE_CHECKING:
+    from edge.proxy.http2_connection import Http2ClientConnection
+
+_NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no response was written for
+
+
+class Http2Stream(Stream):
+    """Created by `Http2ClientConnection` for a stream that its client opens; dropped when it is closed."""
+
+    __slots__ = (
+        "_connection",
+        "_early",
+        "_missing",
+        "_request_id",
+        "_unsent_bytes",
+        "bytes_down",
+        "deadline",
+        "exchange",
+        "has_started",
+    )
+
+    scheme = b"https"
+
+    def __init__(self, connection: Http2ClientConnection, stream_id: int, send_window: int) -> None:
+        super().__init__(stream_id, send_window)
+        self._connection = connection
+        self._request_id = ""
+        self._early: list[bytes] | None = None  # content that came before the exchange started
+        self._missing = CHUNKED  # octets that Content-Length announces and that did not come yet
+        self._unsent_bytes = 0  # when last looked at
+        self.bytes_down = 0
+        self.deadline = float("inf")
+        self.exchange: Exchange | None = None
+        self.has_started = False
+
+    # The request ------------------------------------------------------------------------------------------
+
+    def begin(self, exchange: Exchange, request_id: str, *, is_complete: bool) -> None:
+        """Take the exchange; it is started by `start`.
+
+        Raises: `StreamFailed` where Content-Length announces more than comes.
+        """
+        self._request_id = request_id
+        self.exchange = exchange
+        self._missing = exchange.head.fields.body
+        if not is_complete:
+            self._early = []
+        elif self._missing:
+            raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "no content, against Content-Length")
+
+    def start(self) -> None:
+        """Start the exchange, with what came of its body."""
+        exchange, early = self.exchange, self._early
+        assert exchange is not None
+        self.has_started = True
+        self._early = None
+        if not early:
+            exchange.start()
+            return
+        try:
+            exchange.start_with(early[0] if len(early) == 1 else b"".join(early))
+        except Rejected as error:
+            self._break_request(exchange, error.response)
+
+    def on_data(self, data: bytes) -> None:
+        """Pass content of the request on."""
+        if self._missing != CHUNKED:
+            self._missing -= len(data)
+            if self._missing < 0:
+                raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "more content than Content-Length announces")
+            self._pass_on(data)
+        else:
+            self._pass_on(chunks.encode(data))
+
+    def on_request_end(self, trailers: bytes) -> None:
+        """Pass the end of the request on."""
+        if self._missing == CHUNKED:
+            self._pass_on(chunks.last_chunk(trailers))
+        elif self._missing:
+            raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "less content than Content-Length announces")
+
+    def _pass_on(self, data: bytes) -> None:
+        exchange = self.exchange
+        if self._early is not None:
+            self._early.append(data)
+        elif exchange is not None and not exchange.request_is_complete:
+            try:
+                exchange.on_request_data(data)
+            except Rejected as error:
+                self._break_request(exchange, error.response)
+
+    def _break_request(self, exchange: Exchange, refusal: ErrorResponse) -> None:
+        """Refuse a request for its body."""
+        if exchange.cancel_with(refusal):
+            self._connection.refuse(self, refusal, exchange.head, exchange.head.kept, exchange)
+        else:
+            self._connection.reset(self, ErrorCode.CANCEL)
+
+    def on_reset(self, code: int) -> None:
+        """Cancel the exchange: the stream has ended early."""
+        self._connection.withdraw(self)
+        if self.exchange is not None:
+            self.exchange.on_client_disconnected()
+
+    # Called by the exchange -------------------------------------------------------------------------------
+
+    @property
+    def request_id(self) -> str:
+        """Of the request; without an access log it is made when it is first needed."""
+        if not self._request_id:
+            self._request_id = self._connection.new_request_id()
+        return self._request_id
+
+    def write_interim(self, head: bytes) -> None:
+        """Send an interim response."""
+        self._connection.send_interim(self, head)
+
+    def write_head(self, head: bytes, data: bytes) -> None:
+        """Send the response's head, and the first content."""
+        self.bytes_down += self._connection.send_head(self, head, data)
+        if self.is_full and self.exchange is not None:
+            self.exchange.on_client_full()
+
+    write_last = write_head
+
+    def write(self, data: bytes) -> None:
+        """Send content."""
+        self.bytes_down += len(data)
+        was_full = self.is_full
+        self._connection.send_data(self, data)
+        if self.is_full and not was_full and self.exchange is not None:
+            self.exchange.on_client_full()
+
+    def write_trailers(self, block: bytes) -> None:
+        """Send trailer fields, behind the content."""
+        self._connection.send_trailers(self, block)
+
+    def pause_reading(self) -> None:
+        """Stop the client's upload on this stream."""
+        self._connection.pause(self)
+
+    def resume_reading(self) -> None:
+        """Let the client's upload go on."""
+        self._connection.resume(self)
+
+    def set_deadline(self, seconds: float) -> None:
+        """Set the deadline of the request."""
+        self._connection.set_stream_deadline(self, seconds)
+
+    def forget_request(self) -> None:
+        """Decide upon the same request anew when it comes again."""
+        self._connection.forget_request()
+
+    def on_tunnel(self) -> None:
+        """Fail: a request of HTTP/2 offers no protocol to switch to."""
+        raise AssertionError("HTTP/2 offers no protocol to switch to")
+
+    def end_writing(self) -> bool:
+        """Return False: there are no tunnels."""
+        return False
+
+    def on_exchange_end(self, ending: Ending) -> None:
+        """End the stream as its exchange ended."""
+        exchange, self.exchange = self.exchange, None
+        assert exchange is not None
+        connection = self._connection
+        connection.count(self, exchange, is_logged=exchange.failure in _NOT_REFUSED)
+        if ending is COMPLETE or ending is LAST:
+            connection.end(self)
+        elif ending is REFUSED:
+            assert exchange.failure is not None
+            connection.refuse(self, exchange.failure, exchange.head, exchange.head.kept, exchange)
+        elif ending is not CANCELLED:
+            connection.reset(self, ErrorCode.INTERNAL_ERROR)
+        connection.on_stream_free()
+
+    # Called by the connection -----------------------------------------------------------------------------
+
+    def on_room(self) -> None:
+        """Let the origin send again."""
+        if self.exchange is not None:
+            self.exchange.on_client_ready()
+
+    def on_deadline(self) -> None:
+        """End the request, unless the client takes the response, however slowly."""
+        connection, exchange = self._connection, self.exchange
+        if self.pending_bytes:
+            before, self._unsent_bytes = self._unsent_bytes, self.pending_bytes
+            if before != self.pending_bytes:
+                connection.set_body_deadline(self)
+            else:
+                connection.reset(self, ErrorCode.CANCEL)
+                self.on_reset(ErrorCode.CANCEL)
+        elif exchange is None:
+            connection.reset(self, ErrorCode.CANCEL)
+        elif self.has_started:
+            exchange.on_deadline()
+        else:
+            exchange.cancel_with(REQUEST_TIMEOUT)
+            connection.refuse(self, REQUEST_TIMEOUT, exchange.head, exchange.head.kept, exchange)
+
+
+def as_http2(head: RequestHead) -> RequestHead:
+    """Return a head that was read as HTTP/1.1 as one of HTTP/2."""
+    return RequestHead(head.method, head.target, 2, head.kept, head.fields)
