@@ -48,6 +48,7 @@ class Assessment:
 
     @property
     def may_enrol(self) -> bool:
+        """Return whether the name is the application's to have, and leads to it."""
         return self.verdict in (OwnershipVerdict.ENROL, OwnershipVerdict.MOVE) and self.findings.is_eligible
 
     @property
@@ -177,7 +178,7 @@ class DomainClaims:
     async def claimed(
         self, application: Application, name: DomainName, evidence: OwnershipEvidence, locks_redirects: bool = False
     ) -> AsyncIterator[Connection]:
-        """A transaction in which the name is free for the application, or its own. Raises: `StandingChanged`."""
+        """Open a transaction in which the name is free for the application, or its own. Raises: `StandingChanged`."""
         async with self.database.transaction() as connection:
             if locks_redirects:
                 await domains.lock_redirects(connection)

@@ -36,7 +36,7 @@ class ServiceTargets:
 
     @classmethod
     def of(cls, settings: Settings) -> ServiceTargets:
-        """Raises: `OperatorError`."""
+        """Read the targets and servers from the settings. Raises: `OperatorError`."""
         names = {"FRONTAGE_POWER_TARGET": settings.power_target, "FRONTAGE_SSL_TARGET": settings.ssl_target}
         try:
             targets = frozenset(map(parse_host_name, names.values()))
@@ -47,9 +47,12 @@ class ServiceTargets:
 
 @dataclass(frozen=True, slots=True)
 class EligibilityFindings:
-    """`claim`: how the domain leads to the application; none where it does not. `unresolved`: why nothing can be said
+    """Where a domain and its application's cname target lead.
+
+    `claim`: how the domain leads to the application; none where it does not. `unresolved`: why nothing can be said
     of the domain. `step_one` is RECORDS once the partner's part is done. `bypasses_target`: the domain's CNAMEs lead to
-    us, but not through the application's cname target. `way`: the names that its CNAMEs lead through, where they do."""
+    us, but not through the application's cname target. `way`: the names that its CNAMEs lead through, where they do.
+    """
 
     claim: OwnershipClaim | None
     unresolved: Outcome | None
@@ -59,14 +62,17 @@ class EligibilityFindings:
 
     @property
     def is_pointed(self) -> bool:
+        """Return whether the domain leads to the application."""
         return self.claim is not None
 
     @property
     def leads_here(self) -> bool:
+        """Return whether the domain leads to us, by whatever way."""
         return self.is_pointed or self.bypasses_target
 
     @property
     def is_eligible(self) -> bool:
+        """Return whether both steps are done."""
         return self.is_pointed and self.step_one is Outcome.RECORDS
 
     @property
@@ -85,6 +91,7 @@ class EligibilityFindings:
 async def check_eligibility(
     questions: Pass, name: DomainName, cname_target: str, service: ServiceTargets, probe: EdgeProbe
 ) -> EligibilityFindings:
+    """Ask where the domain leads, and whether step one is done."""
     if name.is_root:
         return await _check_root(questions, name.text, service, probe)
     return await _check_subdomain(questions, name.text, cname_target, service, probe)
@@ -118,8 +125,11 @@ async def find_target_lead(questions: Pass, cname_target: str, service: ServiceT
 
 
 async def _follow(questions: Pass, name: str, goals: Collection[str], wanted: str | None = None) -> Chain:
-    """The chain that resolvers know, if it leads to `wanted`, or any goal; else as the zones' own servers answer now:
-    a resolver remembers for the zone's negative TTL that a name was not there, and the old CNAME for its TTL."""
+    """Follow the chain that resolvers know, or that the zones' own servers answer now.
+
+    The resolvers' counts if it leads to `wanted`, or any goal: a resolver remembers for the zone's negative TTL that a
+    name was not there, and the old CNAME for its TTL.
+    """
     if not name:
         return Chain((), Outcome.NO_NAME)
     chain = await questions.follow(name, goals)

@@ -109,7 +109,7 @@ class Enrolling:
         assessment: Assessment,
         beside: Beside | None,
     ) -> EnrolmentOutcome:
-        """Raises: `StandingChanged`."""
+        """Write the enrolment under the name's lock. Raises: `StandingChanged`."""
         evidence, name, locks_redirects = assessment.evidence, request.name, request.redirect_to is not None
         try:
             async with (
@@ -130,7 +130,7 @@ async def _write(
     policy: EnrolmentPolicy,
     claim: OwnershipClaim | None,
 ) -> Enrolled:
-    """Raises: `RefusedInside`."""
+    """Check again what the application has, then add or change it. Raises: `RefusedInside`."""
     own = await _find_own(connection, application, request)
     refused = rules.check_enrolled(request, own, policy)
     if refused is not None:
@@ -155,7 +155,7 @@ async def _write(
 async def _add(
     connection: Connection, application: Application, request: EnrolmentRequest, claim: OwnershipClaim | None
 ) -> None:
-    """Raises: `AlreadyEnrolled`, `EnrolledTooOften`."""
+    """Enrol the name in the product. Raises: `AlreadyEnrolled`, `EnrolledTooOften`."""
     name, url = request.name.text, request.application_url
     if request.product == "power":
         await domains.power(connection, name, application.id, url, request.root_path_access, claim)

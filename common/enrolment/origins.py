@@ -18,6 +18,7 @@ class Unreachable(FrontageError):
 
 
 class AskOrigin(Protocol):
-    """Ask the origin at the URL `text` for `domain`, the way `application` has set. Raises: `Unreachable`."""
+    """What asks origins: `common.origin_probe` over HTTP."""
 
-    async def __call__(self, text: str, domain: str, application: Application) -> object: ...
+    async def __call__(self, text: str, domain: str, application: Application) -> object:
+        """Ask the origin at the URL `text` for `domain`, the way `application` has set. Raises: `Unreachable`."""

@@ -45,9 +45,12 @@ class Enrolled:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentRefused:
-    """`detail` is what the refusing part said, for people: of the origin or its address. `outcome` is how the DNS
+    """Why the name is not enrolled.
+
+    `detail` is what the refusing part said, for people: of the origin or its address. `outcome` is how the DNS
     question ended that leaves eligibility open. `is_outranked`: a CNAME to the application's target proves nothing,
-    because another application set its own target on the way before."""
+    because another application set its own target on the way before.
+    """
 
     code: EnrolmentCode
     detail: str = ""

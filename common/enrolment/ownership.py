@@ -1,4 +1,4 @@
-"""Whose a domain is: what the DNS proves and what the database remembers, and what follows. Pure.
+"""Whose a domain is: what the DNS proves and what the database remembers, and what follows.
 
 Claims
     cname     the domain's CNAMEs lead through the application's own cname target: proof
@@ -53,6 +53,7 @@ class OwnershipClaim(StrEnum):
 
     @property
     def is_proof(self) -> bool:
+        """Return whether the claim proves whose the domain is."""
         return self in (OwnershipClaim.CNAME, OwnershipClaim.TXT)
 
 
@@ -111,9 +112,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipEvidence:
-    """DNS evidence for a claimant. `against`: the holder that `leads_to_holder` is about; None there means that
+    """DNS evidence for a claimant.
+
+    `against`: the holder that `leads_to_holder` is about; None there means that
     the zone's own servers could not be asked. `is_outranked`: CNAMEs lead through the claimant's cname target, and
-    prove the name another's, whose target was set before."""
+    prove the name another's, whose target was set before.
+    """
 
     claim: OwnershipClaim | None
     against: str | None = None
@@ -129,6 +133,7 @@ class OwnNames:
 
     @classmethod
     def of(cls, settings: Settings) -> OwnNames:
+        """Read our own hosts from the settings."""
         hosts = (settings.power_target, settings.ssl_target, urlsplit(settings.base_url).hostname or "")
         return cls(frozenset(filter(None, map(_canonical, hosts))))
 
@@ -136,6 +141,7 @@ class OwnNames:
         return name in self.names
 
     def has_beneath(self, root: str) -> bool:
+        """Return whether one of our own names is beneath the root domain."""
         return any(name.endswith(f".{root}") for name in self.names)
 
 
@@ -208,17 +214,20 @@ def _is_of(target: Target, party: Party) -> bool:
 
 
 def txt_record(domain: str, application_id: str) -> tuple[str, str]:
-    """The host and the value of the TXT record by which `domain` names its application."""
+    """Return the host and the value of the TXT record by which `domain` names its application."""
     return f"{TXT_LABEL}.{domain}", f"application={application_id}"
 
 
 def lost_target(application_id: str) -> str:
-    """What an application has as its cname target after another proved the one it had: a name that never resolves
-    (RFC 6761 §6.4)."""
+    """Return the cname target of an application after another proved the one it had.
+
+    The name never resolves (RFC 6761 §6.4).
+    """
     return f"lost.{application_id}{_NEVER_RESOLVES}"
 
 
 def is_lost_target(name: str) -> bool:
+    """Return whether the cname target stands for one that was lost."""
     return name.endswith(_NEVER_RESOLVES)
 
 

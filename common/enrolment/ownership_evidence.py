@@ -43,7 +43,7 @@ async def find_evidence(
     service_targets: Collection[str],
     find_targets: FindTargets,
 ) -> OwnershipEvidence:
-    """What the zones' own servers say for `claimant`, about a domain that `holder` holds."""
+    """Ask what the zones' own servers answer for `claimant`, about a domain that `holder` holds."""
     ask = questions.authoritative
     chain = await ask.follow(name.text, service_targets)
     targets = await find_targets(chain.names)

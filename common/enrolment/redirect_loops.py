@@ -1,4 +1,4 @@
-"""The rule against loops of redirects (`redirectTo`) between enrolled domains. Pure.
+"""The rule against loops of redirects (`redirectTo`) between enrolled domains.
 
 The API refuses a redirect that would close a loop. Two changes together, or the end of Power on a name, may still close
 one, so the edge applies the same rule to each request.

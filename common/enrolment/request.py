@@ -35,8 +35,11 @@ class EnrolmentRequest:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentPolicy:
-    """Which of the rules apply. `asks`: the DNS, and for Secure the origin, are asked first. `counts`: the enrolment
-    counts for the limit of a day. `powers_roots`: Power takes a root domain."""
+    """Which of the rules apply.
+
+    `asks`: the DNS, and for Secure the origin, are asked first. `counts`: the enrolment
+    counts for the limit of a day. `powers_roots`: Power takes a root domain.
+    """
 
     if_enrolled: IfEnrolled
     asks: bool = True

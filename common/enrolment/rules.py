@@ -34,8 +34,10 @@ def check_settings(
 
 
 def origin_of(request: EnrolmentRequest, application: Application, own: Sequence[Domain] = ()) -> str | None:
-    """Return the origin that serves the name: the one given, that of the enrolled name, or the application's. Of
-    a name whose visitors are redirected only one that is given counts."""
+    """Return the origin that serves the name: the one given, that of the enrolled name, or the application's.
+
+    Of a name whose visitors are redirected only one that is given counts.
+    """
     if request.application_url is not None or request.redirect_to is not None:
         return request.application_url
     enrolled = next((each.application_url for each in own if each.product == request.product), None)
@@ -43,8 +45,10 @@ def origin_of(request: EnrolmentRequest, application: Application, own: Sequence
 
 
 def check_origin_url(product: Product, url: str, addresses: AddressPolicy) -> EnrolmentRefused | None:
-    """Refuse an applicationUrl with a path in Secure, and one that states an address which may not be dialled. Names
-    are looked at when they are dialled."""
+    """Refuse an applicationUrl with a path in Secure, and one that states an address which may not be dialled.
+
+    Names are looked at when they are dialled.
+    """
     try:
         parsed = parse_application_url(url)
         if product == "secure" and parsed.path not in ("", "/"):
