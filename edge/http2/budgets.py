@@ -30,7 +30,7 @@ from edge.http2.errors import ConnectionFailed, ErrorCode
 
 
 class Allowance(NamedTuple):
-    """How many at first, and how many more for each whole response."""
+    """How much is allowed at first, and how much more for each whole response."""
 
     name: str
     base: int
@@ -67,7 +67,7 @@ NAMES: Final = (
 
 
 class Budgets:
-    """The counts of one connection."""
+    """Counts what one connection has used of its budgets."""
 
     __slots__ = ("_counts", "served")
 

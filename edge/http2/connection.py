@@ -52,17 +52,21 @@ _PROTOCOL: Final = ErrorCode.PROTOCOL_ERROR
 
 
 class Owner(Protocol):
-    """What the connection calls."""
+    """The client connection, as its HTTP/2 calls it."""
 
     def open_stream(self, stream_id: int, send_window: int) -> Stream:
         """Make the object of a new stream."""
 
     def on_request(self, stream: Stream, head: bytes, *, is_complete: bool) -> None:
-        """A request, as a head of HTTP/1.1; content follows unless it `is_complete`."""
+        """Take a request, as a head of HTTP/1.1; content follows unless it `is_complete`."""
 
 
 class Http2Connection:
-    """One a connection, made by its owner. `failure` is why it ended, None while it goes on.
+    """Speaks HTTP/2 on one connection. Made by its owner.
+
+    `failure` is why it ended, None while it goes on.
+
+    Invariants: `streams` holds those that are not closed. Once `failure` is set, nothing is read and no stream is left.
 
     Invariants: `streams` holds those that are not closed. Once `failure` is set, nothing is read and no stream is left.
     """
@@ -137,26 +141,27 @@ class Http2Connection:
 
     @property
     def has_more(self) -> bool:
-        """Whether `receive` without data reads on."""
+        """Return whether `receive` without data reads on."""
         return bool(self._unread)
 
     @property
     def is_in_head(self) -> bool:
-        """Whether a frame or a header block has begun whose end is still to come."""
+        """Return whether a frame or a header block has begun whose end is still to come."""
         return bool(self._partial) or bool(self._block_stream)
 
     @property
     def has_output(self) -> bool:
+        """Return whether something waits to be sent."""
         return not self._output.is_empty
 
     @property
     def has_gone_away(self) -> bool:
-        """Whether the client knows that no further stream is served."""
+        """Return whether the client knows that no further stream is served."""
         return self._last_allowed != _LAST_STREAM
 
     @property
     def held_bytes(self) -> int:
-        """Content of responses that waits to be sent."""
+        """Return how much content of responses waits to be sent."""
         return self._output.held_bytes
 
     def take_output(self, most_bytes: int) -> list[Piece]:
@@ -243,7 +248,7 @@ class Http2Connection:
         return position
 
     def _on_headers(self, stream_id: int, flags: int, payload: bytes) -> None:
-        """§6.2."""
+        """Take a HEADERS frame (§6.2)."""
         if not stream_id & 1:  # §5.1.1
             raise ConnectionFailed(_PROTOCOL, "HEADERS on a stream that no client opens")
         if flags & (frames.PADDED | frames.HAS_PRIORITY):
@@ -259,7 +264,7 @@ class Http2Connection:
         self._block, self._block_bytes, self._block_frames = [payload], len(payload), 0
 
     def _on_continuation(self, stream_id: int, flags: int, payload: bytes) -> None:
-        """§6.10."""
+        """Take a CONTINUATION frame (§6.10)."""
         if not self._block_stream:
             raise ConnectionFailed(_PROTOCOL, "CONTINUATION without HEADERS")
         self._block.append(payload)
@@ -274,7 +279,7 @@ class Http2Connection:
             self._on_block(stream_id, block, ends=bool(self._block_flags & frames.END_STREAM))
 
     def _on_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
-        """A whole header block: a request, or its trailers."""
+        """Take a whole header block: a request, or its trailers."""
         fields = self._decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
         event = HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED
         if stream_id <= self.last_stream_id:
@@ -309,7 +314,7 @@ class Http2Connection:
             self._blame(stream, error.code)
 
     def _on_data(self, stream_id: int, flags: int, payload: bytes) -> None:
-        """§6.1."""
+        """Take a DATA frame (§6.1)."""
         if not stream_id or stream_id > self.last_stream_id:
             raise ConnectionFailed(_PROTOCOL, "DATA on a stream that is not open")
         size = len(payload)
@@ -354,7 +359,7 @@ class Http2Connection:
         return stream
 
     def _on_rst_stream(self, stream_id: int, flags: int, payload: bytes) -> None:
-        """§6.4."""
+        """Take an RST_STREAM frame (§6.4)."""
         if len(payload) != 4:
             raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "RST_STREAM of another length than 4")
         if not stream_id or stream_id > self.last_stream_id:
@@ -369,7 +374,7 @@ class Http2Connection:
         self._budgets.spend(budgets.EARLY_ENDS)
 
     def _on_settings(self, stream_id: int, flags: int, payload: bytes) -> None:
-        """§6.5."""
+        """Take a SETTINGS frame (§6.5)."""
         if stream_id:
             raise ConnectionFailed(_PROTOCOL, "SETTINGS on a stream")
         if flags & frames.ACK:
@@ -398,7 +403,7 @@ class Http2Connection:
         self._output.add_control(frames.SETTINGS_ACK)
 
     def _move_windows(self, difference: int) -> None:
-        """§6.9.2."""
+        """Move the windows of all streams by the difference of two settings (§6.9.2)."""
         for stream in self.streams.values():
             stream.send_window += difference
             if stream.send_window > frames.MAX_WINDOW:
@@ -407,7 +412,7 @@ class Http2Connection:
                 self._output.queue(stream)
 
     def _on_ping(self, stream_id: int, flags: int, payload: bytes) -> None:
-        """§6.7."""
+        """Take a PING frame (§6.7)."""
         if stream_id:
             raise ConnectionFailed(_PROTOCOL, "PING on a stream")
         if len(payload) != 8:
@@ -417,7 +422,7 @@ class Http2Connection:
             self._output.add_control(frames.frame(frames.PING, frames.ACK, 0, payload))
 
     def _on_goaway(self, stream_id: int, flags: int, payload: bytes) -> None:
-        """§6.8."""
+        """Take a GOAWAY frame (§6.8)."""
         if stream_id:
             raise ConnectionFailed(_PROTOCOL, "GOAWAY on a stream")
         if len(payload) < 8:
@@ -426,7 +431,7 @@ class Http2Connection:
         self.client_is_leaving = True
 
     def _on_window_update(self, stream_id: int, flags: int, payload: bytes) -> None:
-        """§6.9."""
+        """Take a WINDOW_UPDATE frame (§6.9)."""
         if len(payload) != 4:
             raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "WINDOW_UPDATE of another length than 4")
         self._budgets.spend(budgets.WINDOW_UPDATES, self._output.data_frames)
@@ -453,7 +458,7 @@ class Http2Connection:
             self._output.queue(stream)
 
     def _on_priority(self, stream_id: int, flags: int, payload: bytes) -> None:
-        """§5.3.2, §6.3: read over."""
+        """Take a PRIORITY frame (§6.3), whose content is ignored (§5.3.2)."""
         if not stream_id:
             raise ConnectionFailed(_PROTOCOL, "PRIORITY without a stream")
         if len(payload) != 5:
@@ -461,7 +466,7 @@ class Http2Connection:
         self._budgets.spend(budgets.PRIORITIES)
 
     def _on_priority_update(self, stream_id: int, flags: int, payload: bytes) -> None:
-        """RFC 9218 §7.1."""
+        """Take a PRIORITY_UPDATE frame (RFC 9218 §7.1)."""
         if stream_id:
             raise ConnectionFailed(_PROTOCOL, "PRIORITY_UPDATE on a stream")
         if len(payload) < 4:
@@ -483,7 +488,7 @@ class Http2Connection:
             self._output.queue(stream)
 
     def _on_push_promise(self, stream_id: int, flags: int, payload: bytes) -> None:
-        """§8.4: clients do not push."""
+        """Refuse a PUSH_PROMISE frame: clients do not push (§8.4)."""
         raise ConnectionFailed(_PROTOCOL, "PUSH_PROMISE from a client")
 
     # What is sent -----------------------------------------------------------------------------------------
@@ -503,7 +508,7 @@ class Http2Connection:
         self._output.add(stream, data)
 
     def end(self, stream: Stream, trailers: bytes = b"") -> None:
-        """The response is complete. `trailers` are a block."""
+        """End the response. `trailers` are a block."""
         stream.has_ended = True
         stream.trailers = trailers
         self._output.queue(stream)
@@ -544,7 +549,7 @@ class Http2Connection:
             stream.on_reset(failure.code)
 
     def _on_sent(self, stream: Stream) -> None:
-        """The last frame of a response is on its way."""
+        """Act on the last frame of a response, which is on its way."""
         self._budgets.served += 1
         if stream.state is HALF_CLOSED_LOCAL:  # §8.1: the rest of the request is of no use
             self.reset(stream, ErrorCode.NO_ERROR)
@@ -594,7 +599,7 @@ class Http2Connection:
 
 
 def _without_padding(flags: int, payload: bytes) -> bytes:
-    """§6.1."""
+    """Return a frame's content without its padding (§6.1)."""
     if not flags & frames.PADDED:
         return payload
     if not payload:

@@ -8,7 +8,7 @@ from common.errors import FrontageError
 
 
 class ErrorCode(IntEnum):
-    """RFC 9113 §7."""
+    """The error codes of RFC 9113 §7."""
 
     NO_ERROR = 0x0
     PROTOCOL_ERROR = 0x1
@@ -27,8 +27,11 @@ class ErrorCode(IntEnum):
 
 
 class ConnectionFailed(FrontageError):
-    """The connection cannot go on (§5.4.1). `reason` is for the operator's log and the client's GOAWAY; `budget` names
-    the budget that was exceeded, "" for a violation of the protocol."""
+    """The connection cannot go on (§5.4.1).
+
+    `reason` is for the operator's log and the client's GOAWAY; `budget` names the budget that was exceeded, "" for a
+    violation of the protocol.
+    """
 
     def __init__(self, code: ErrorCode, reason: str, budget: str = "") -> None:
         super().__init__(reason)

@@ -46,7 +46,7 @@ class HeaderDecoder:
 
     @property
     def dynamic_table(self) -> list[tuple[bytes, bytes]]:
-        """The names and values, newest first."""
+        """Return the names and values, newest first."""
         return [(field[2], field[3]) for field in self._table[_FIRST_DYNAMIC:] if field is not None]
 
     def decode(self, block: bytes) -> list[Field]:
@@ -115,7 +115,7 @@ class HeaderDecoder:
         return fields, has_changed
 
     def _add(self, field: Field) -> None:
-        """§4.4: a field larger than the table empties it."""
+        """Add a field to the table; one larger than the table empties it (§4.4)."""
         size = size_of(field)
         held = self._table_bytes + size
         if held > self._max_table_bytes:

@@ -39,7 +39,10 @@ MAX_HELD_BYTES: Final = 262_144
 
 
 class Output:
-    """One a connection, made and fed by it. `window` is the connection's; `held_bytes` are those of all streams."""
+    """Keeps what one connection has to send. Made and fed by it.
+
+    `window` is the connection's; `held_bytes` are those of all streams.
+    """
 
     __slots__ = (
         "_is_first_block",
@@ -55,7 +58,7 @@ class Output:
     )
 
     def __init__(self, on_end: Callable[[Stream], None]) -> None:
-        """`on_end` is called once the last frame of a stream's response is taken."""
+        """Begin empty. `on_end` is called once the last frame of a stream's response is taken."""
         self._on_end = on_end
         self._is_first_block = True
         self.control: list[bytes] = []
@@ -69,14 +72,16 @@ class Output:
 
     @property
     def is_empty(self) -> bool:
+        """Return whether nothing waits to be sent."""
         return not (self.control or self._queued)
 
     def add_control(self, frame: bytes) -> None:
+        """Queue a frame that goes before all content."""
         self.control.append(frame)
         self.control_bytes += len(frame)
 
     def queue(self, stream: Stream) -> None:
-        """The stream has something to send."""
+        """Queue a stream that has something to send."""
         if not stream.is_queued:
             stream.is_queued = True
             self._queued += 1
@@ -110,7 +115,7 @@ class Output:
         stream.block = stream.trailers = b""
 
     def open_window(self, increment: int) -> None:
-        """The connection's window has grown."""
+        """Enlarge the connection's window."""
         self.window += increment
         if self.window > 0 and self._starved:
             starved, self._starved = self._starved, []

@@ -18,7 +18,7 @@ _STATUS_AT: Final = slice(9, 12)  # of ``HTTP/1.1 200 OK``
 
 
 class HeadEncoder:
-    """One a worker: remembers up to 2,048 lines of 256 bytes, and 512 names."""
+    """Encodes heads for a worker's connections: remembers up to 2,048 lines of 256 bytes, and 512 names."""
 
     __slots__ = ("_lines", "_names")
 

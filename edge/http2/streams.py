@@ -20,7 +20,7 @@ from edge.http2.errors import ErrorCode, StreamFailed
 
 
 class StreamState(IntEnum):
-    """§5.1."""
+    """The states of a stream (§5.1)."""
 
     IDLE = 0
     OPEN = 1
@@ -163,17 +163,17 @@ class Stream:
 
     @property
     def is_sent(self) -> bool:
-        """Whether END_STREAM was sent, or a reset."""
+        """Return whether END_STREAM was sent, or a reset."""
         return self.state >= HALF_CLOSED_LOCAL
 
     def on_data(self, data: bytes) -> None:
-        """Content of the request."""
+        """Take content of the request."""
 
     def on_request_end(self, trailers: bytes) -> None:
-        """The request is complete. `trailers` are a block of HTTP/1.1."""
+        """Take the request's end. `trailers` are a block of HTTP/1.1."""
 
     def on_reset(self, code: int) -> None:
-        """The stream has ended early, by the client's RST_STREAM or ours; it is closed."""
+        """Take the stream's early end, by the client's RST_STREAM or ours; it is closed."""
 
     def on_room(self) -> None:
-        """The stream `is_full` no more."""
+        """Send more: the stream `is_full` no more."""

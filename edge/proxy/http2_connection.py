@@ -49,7 +49,10 @@ _log = get_logger("edge.proxy.http2")
 
 
 class Http2ClientConnection(AcceptedConnection):
-    """One connection, inside TLS. `deadline` is the first of its streams', of a head's and of an idle connection's."""
+    """Serves one connection, inside TLS.
+
+    `deadline` is the first of its streams', of a head's and of an idle connection's.
+    """
 
     __slots__ = (
         "_head_deadline",
@@ -179,7 +182,7 @@ class Http2ClientConnection(AcceptedConnection):
             self._become_idle()
 
     def _become_idle(self) -> None:
-        """No stream is open."""
+        """Wait for the next stream, or close: none is open."""
         if self._http2.client_is_leaving or self._http2.has_gone_away:
             if not self._http2.has_output:
                 self._close(lingers=True)

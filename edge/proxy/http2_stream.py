@@ -124,7 +124,7 @@ class Http2Stream(Stream):
 
     @property
     def request_id(self) -> str:
-        """Of the request; without an access log it is made when it is first needed."""
+        """Return the request's id; without an access log it is made when it is first needed."""
         if not self._request_id:
             self._request_id = self._connection.new_request_id()
         return self._request_id
