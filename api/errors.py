@@ -73,6 +73,8 @@ INVALID_PRODUCT_BODY: Final = Refusal(502, INVALID_BODY.message)
 PRODUCT_INTERNAL: Final = Refusal(502, "Internal Server Error.")
 
 # Applications, and domains by hand
+NO_SUCH_EDGE: Final = Refusal(404, "No such edge")
+EDGE_RUNS: Final = Refusal(409, "The edge runs")
 NO_SUCH_APPLICATION: Final = Refusal(404, "No such application")
 NOT_ENROLLED: Final = Refusal(404, "Domain not enrolled")
 NOT_BLOCKED: Final = Refusal(409, "The domain is not blocked")

@@ -7,29 +7,29 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from api.cli.services import CommandServices
+from api.rights import OPERATOR
 from common.db import application_removal as removal
 from common.db.application_removal import Extent
-from common.db.applications import get_application
 from common.db.pool import Database
-from common.errors import OperatorError
 
 
-async def delete_application(database: Database, application_id: str, confirm: Callable[[str], None]) -> dict[str, int]:
-    """Returns how many rows were removed, by kind. `confirm` is called with what will be gone, and raises to stop.
+async def delete_application(
+    services: CommandServices, application_id: str, confirm: Callable[[str], None]
+) -> dict[str, int]:
+    """Delete the application. Return how many rows were removed, by kind. `confirm` is called with what will be gone,
+    and raises to stop.
 
     Raises: `OperatorError`, `DatabaseUnavailable`.
     """
-    async with database.connection() as connection:
-        application = await get_application(connection, application_id)
-        if application is None:
-            raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
+    application = await services.application(application_id)
+    async with services.database.connection() as connection:
         extent = await removal.measure(connection, application_id)
     confirm(_describe(application.name, application_id, extent))
-    async with database.transaction() as connection:
-        await removal.begin(connection, application_id)
+    await services.applications.begin_removal(OPERATOR, application_id)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        return await _remove_all(database, application_id, extent, progress)
+        return await _remove_all(services.database, application_id, extent, progress)
 
 
 async def _remove_all(database: Database, application_id: str, extent: Extent, progress: Progress) -> dict[str, int]:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
 from api.cli import application_options as options
-from api.cli.application_options import SecretSwitch, ServiceAuthOption, Switch, switched
+from api.cli.application_options import ServiceAuthOption, Switch, switched
 from api.cli.policies import resume, suspend
 from api.cli.printing import AlwaysJson, AsJson, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
-    from api.rules.application_secrets import SecretChange
+    from api.rules.application_tokens import SecretChange, ServiceAuthChange
     from common.db.applications import Application, ApplicationChanges
     from common.db.session import Connection
     from common.db.webhook_endpoints import Endpoint
@@ -42,21 +41,17 @@ def create(
     _: AlwaysJson = False,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
-    from api.rules.application_secrets import MadeApplication, make_application
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
+    from api.services.application_secrets import MadeApplication
+    from api.services.operator_applications import NewApplicationSettings
 
-    async def work(connection: Connection, keyring: Keyring) -> MadeApplication:
-        return await make_application(
-            connection,
-            keyring,
-            name=name,
-            cname_target=cname_target,
-            secure_cname_target=secure_cname_target,
-            application_url=application_url,
-            webhook_url=webhook_url,
-            organisation_id=await _organisation_id(connection, organisation),
-        )
+    new = NewApplicationSettings(name, cname_target, secure_cname_target, application_url, webhook_url, organisation)
 
-    made = _in_database(work)
+    async def work(services: CommandServices) -> MadeApplication:
+        return await services.applications.create(OPERATOR, new)
+
+    made = run_with_services(work)
     print_json({"applicationId": made.id, "clientSecret": made.client_secret, "webhookSecret": made.webhook_secret})
 
 
@@ -126,6 +121,10 @@ def set_(
     _: AlwaysJson = False,
 ) -> None:
     """Change what is given, leave the rest, and print the result."""
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
+    from api.services.operator_applications import MadeSecrets, WantedChanges
+
     changes = _given(
         name=name,
         cname_target=cname_target,
@@ -141,48 +140,23 @@ def set_(
         buffer_uploads_bytes=buffer_uploads and int(buffer_uploads),
         tier=tier and tier.value,
     )
-    secrets = SecretChanges(service_auth, _own_service_auth(service_auth, is_given=service_auth_stdin), signature)
-    print_json(_in_database(partial(_change, application_id, SetChanges(changes, organisation, error_page, secrets))))
+    wanted = WantedChanges(
+        settings=changes,
+        organisation=organisation,
+        error_page=error_page,
+        service_auth=cast("ServiceAuthChange | None", service_auth and service_auth.value),
+        own_service_auth=_own_service_auth(service_auth, is_given=service_auth_stdin),
+        signature=cast("SecretChange | None", signature and signature.value),
+    )
 
+    async def work(services: CommandServices) -> tuple[MadeSecrets, dict[str, Any]]:
+        made = await services.applications.change(OPERATOR, application_id, wanted)
+        async with services.database.connection() as connection:
+            return made, await _show(connection, application_id)
 
-class SetChanges(NamedTuple):
-    """What `set` is to change; None leaves a thing as it is."""
-
-    settings: ApplicationChanges
-    organisation: str | None
-    error_page: str | None
-    secrets: SecretChanges
-
-
-class SecretChanges(NamedTuple):
-    service_auth: ServiceAuthOption | None
-    own_service_auth: str | None
-    signature: SecretSwitch | None
-
-
-async def _change(application_id: str, wanted: SetChanges, connection: Connection, keyring: Keyring) -> dict[str, Any]:
-    """Return the application afterwards, with the secrets that were made."""
-    from api.rules import application_secrets as secrets
-    from common.db.applications import update_application
-
-    before = await _get(connection, application_id)
-    changes = wanted.settings
-    if wanted.organisation is not None:
-        changes["organisation_id"] = await _organisation_id(connection, wanted.organisation)
-    await update_application(connection, application_id, **changes)
-    await _set_error_page(connection, application_id, wanted.error_page)
-    service_auth, own, signature = wanted.secrets
-    switch = cast("secrets.ServiceAuthChange | None", service_auth and service_auth.value)
-    try:
-        token = await secrets.switch_service_auth(connection, keyring, application_id, switch, own)
-    except secrets.ServiceAuthRefused as error:
-        raise OperatorError(str(error)) from error
-    minted = {
-        "serviceAuthToken": None if own else token,
-        "signatureKey": await secrets.switch_signature(connection, keyring, before, _value(signature)),
-    }
-    shown = await _show(connection, application_id)
-    return shown | {name: secret for name, secret in minted.items() if secret is not None}
+    made, shown = run_with_services(work)
+    minted = {"serviceAuthToken": made.service_auth, "signatureKey": made.signature_key}
+    print_json(shown | {name: secret for name, secret in minted.items() if secret is not None})
 
 
 def _own_service_auth(wanted: ServiceAuthOption | None, *, is_given: bool) -> str | None:
@@ -201,35 +175,10 @@ def _own_service_auth(wanted: ServiceAuthOption | None, *, is_given: bool) -> st
         raise OperatorError(f"the value on standard input: {error}") from error
 
 
-def _value(switch: SecretSwitch | None) -> SecretChange | None:
-    return cast("SecretChange | None", switch and switch.value)
-
-
 def _given(**values: object) -> ApplicationChanges:
     """Only what was given; an empty text takes a setting away."""
     given = {name: None if value == "" else value for name, value in values.items() if value is not None}
     return cast("ApplicationChanges", given)
-
-
-async def _organisation_id(connection: Connection, text: str | None) -> str | None:
-    """Raises: `OperatorError`."""
-    from common.db.users import find_organisation
-
-    if not text:
-        return None
-    organisation = await find_organisation(connection, text)
-    if organisation is None:
-        raise OperatorError(f"there is no organisation {text}: `frontage organisation list` prints them")
-    return organisation.id
-
-
-async def _set_error_page(connection: Connection, application_id: str, html: str | None) -> None:
-    from common.db.error_pages import put_error_page, remove_error_page
-
-    if html:
-        await put_error_page(connection, application_id, html)
-    elif html is not None:
-        await remove_error_page(connection, application_id)
 
 
 @app.command("rotate-secret")
@@ -238,10 +187,14 @@ def rotate_secret(application_id: options.Id, keep_links: options.KeepLinks = Fa
 
     With the old one end the sharing links, registered configurations and unfinished flows that its tokens made.
     """
-    from api.rules import application_secrets as secrets
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
     from api.rules import application_tokens as minting
 
-    client_secret = _rotated(application_id, partial(secrets.rotate_client_secret, keeps_links=keep_links))
+    async def work(services: CommandServices) -> str:
+        return await services.applications.rotate_client_secret(OPERATOR, application_id, keeps_links=keep_links)
+
+    client_secret = run_with_services(work)
     until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
     print_json(
         {
@@ -255,10 +208,14 @@ def rotate_secret(application_id: options.Id, keep_links: options.KeepLinks = Fa
 @app.command("rotate-webhook-secret")
 def rotate_webhook_secret(application_id: options.Id, _: AlwaysJson = False) -> None:
     """Print a new webhook secret. The old one signs beside it for another 24 hours; rotate twice to end it at once."""
-    from api.rules import application_secrets as secrets
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
     from api.rules import application_tokens as minting
 
-    webhook_secret = _rotated(application_id, secrets.rotate_webhook_secret)
+    async def work(services: CommandServices) -> str:
+        return await services.applications.rotate_webhook_secret(OPERATOR, application_id)
+
+    webhook_secret = run_with_services(work)
     until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
     print_json(
         {
@@ -278,14 +235,14 @@ def delete(
     """Delete an application with everything that it has. Its domains are served no more. An interrupted deletion is
     continued by the same command, or by any API process within half a minute."""
     from api.cli.application_deletion import delete_application
-    from api.cli.database import run_with_database
+    from api.cli.services import run_with_services
 
     def confirm(words: str) -> None:
         typer.echo(words, err=True)
         if not yes and typer.prompt("Type the application's id to delete it", err=True) != application_id:
             raise OperatorError("that is not the application's id: nothing was deleted")
 
-    removed = run_with_database(lambda database: delete_application(database, application_id, confirm))
+    removed = run_with_services(lambda services: delete_application(services, application_id, confirm))
     print_json({"applicationId": application_id, "removed": removed})
 
 
@@ -330,18 +287,6 @@ def _in_database(work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
     from api.cli.database import run_in_database
 
     return run_in_database(work)
-
-
-def _rotated(application_id: str, rotate: Callable[[Connection, Keyring, str], Awaitable[str | None]]) -> str:
-    """The new secret. Raises: `OperatorError`."""
-
-    async def work(connection: Connection, keyring: Keyring) -> str:
-        secret = await rotate(connection, keyring, application_id)
-        if secret is None:
-            raise _unknown(application_id)
-        return secret
-
-    return _in_database(work)
 
 
 async def _get(connection: Connection, application_id: str) -> Application:

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from api.cli.printing import AsJson, print_result
 
-if TYPE_CHECKING:
-    from common.db.session import Connection
-    from common.secrets import Keyring
-
 edge = typer.Typer(help="Run the proxy: it serves domains, from its own copy when the database is away.")
-
-_SHORTEST_ID = 4
 
 
 @edge.callback(invoke_without_command=True)
@@ -35,22 +29,13 @@ def forget(
     An edge that is stopped (SIGTERM) signs off by itself, and one that is lost is forgotten after a day. One that was
     only cut off from the database appears again when it is back.
     """
-    from api.cli.database import run_in_database
-    from common.db import audit, edge_nodes
-    from common.errors import OperatorError
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
 
-    async def work(connection: Connection, _: Keyring) -> str:
-        found = await edge_nodes.find(connection, node) if len(node) >= _SHORTEST_ID else []
-        if len(found) != 1:
-            seen = f"{len(found)} edges have an id" if found else "no edge of the last day has an id"
-            raise OperatorError(f"{seen} that begins with {node}: `frontage status` lists the edges")
-        lost = found[0][0]
-        if not await edge_nodes.forget(connection, lost.node_id):
-            raise OperatorError(f"edge {lost.label} on {lost.host} runs: stop it first, and it signs off by itself")
-        await audit.record(connection, "edge.forget", lost.label, before={"host": lost.host, "nodeId": lost.node_id})
-        return lost.node_id
+    async def work(services: CommandServices) -> str:
+        return await services.operations.forget_edge(OPERATOR, node)
 
-    node_id = run_in_database(work)
+    node_id = run_with_services(work)
     print_result({"forgotten": node_id}, f"edge {node_id[:8]} is forgotten", as_json=as_json)
 
 

@@ -13,6 +13,7 @@ from common.errors import OperatorError
 if TYPE_CHECKING:
     from api.errors import Refused
     from api.services.domain_operations import OperatorOperations
+    from api.services.operator_applications import OperatorApplications
     from api.services.organisations import OrganisationService
     from api.services.users import UserService
     from api.services.webhooks import WebhookService
@@ -51,6 +52,12 @@ class CommandServices:
         from api.services.domain_operations import OperatorOperations
 
         return OperatorOperations(self.database)
+
+    @property
+    def applications(self) -> OperatorApplications:
+        from api.services.operator_applications import OperatorApplications
+
+        return OperatorApplications(self.database, self.keyring)
 
     @property
     def webhooks(self) -> WebhookService:

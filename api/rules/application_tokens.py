@@ -11,8 +11,17 @@ import re
 import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
 
 import jwt
+
+SecretChange: TypeAlias = Literal["on", "off", "rotate"]
+"""``rotate`` makes a new secret; ``on`` does where there is none."""
+
+ServiceAuthChange: TypeAlias = Literal["on", "off", "rotate", "finish", "cancel"]
+"""``on`` has the value sent at once, where none is. ``rotate`` makes the next value, which edges do not send yet, in
+place of a next one before it; where none is sent, it is ``on``. ``finish`` has the next value sent in place of the one
+so far, ``cancel`` forgets it, ``off`` forgets both."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 TOKEN_LIFETIME = timedelta(minutes=60)

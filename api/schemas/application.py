@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from api.rules.application_secrets import SecretChange, ServiceAuthChange
 from api.rules.application_settings import MOST_ROOT_PATHS
+from api.rules.application_tokens import SecretChange, ServiceAuthChange
 from api.schemas.bodies import Strict
 from common.db.applications import SendHost
 

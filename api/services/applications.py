@@ -27,11 +27,12 @@ from api.errors import (
     invalid_parameter,
 )
 from api.rights import Rights
-from api.rules import application_secrets as secrets
 from api.rules import application_settings as rules
 from api.rules.application_settings import InvalidSetting
-from api.rules.application_tokens import is_id
+from api.rules.application_tokens import SecretChange, is_id
 from api.schemas.application import ApplicationChange, ApplicationCreation, OperatorChange, ServiceAuthSwitch
+from api.services import application_changes
+from api.services import application_secrets as secrets
 from api.services import ownership_hints as hints
 from common.accounts import Permission
 from common.addresses import AddressPolicy
@@ -45,7 +46,6 @@ from common.db.applications import (
     count_of_organisation,
     get_application,
     list_visible,
-    update_application,
 )
 from common.db.pool import Database
 from common.db.session import Connection
@@ -126,7 +126,7 @@ class ApplicationService:
                 changes["organisation_id"] = body.organisation_id or None
                 if body.organisation_id and not await _is_organisation(connection, body.organisation_id):
                     raise Refused(invalid_parameter("organisationId"), hint="there is no such organisation")
-            await update_application(connection, application.id, **changes)
+            await application_changes.change(connection, application.id, **changes)
 
     async def read(self, application: Application) -> tuple[Application, str | None]:
         """As it is now, and its error page. Raises: `Refused` when it was deleted meanwhile."""
@@ -153,11 +153,9 @@ class ApplicationService:
 
         async def store(proven: Collection[TargetContest]) -> None:
             async with self.database.transaction() as connection:
-                await update_application(connection, application.id, proven=proven, **changes)
-                if page is not None:
-                    await error_pages.put_error_page(connection, application.id, page)
-                elif body.error_page is not None:
-                    await error_pages.remove_error_page(connection, application.id)
+                await application_changes.change(connection, application.id, proven=proven, **changes)
+                if body.error_page is not None:
+                    await application_changes.set_error_page(connection, application.id, page)
 
         try:
             await self.target_claims.store(application, store)
@@ -176,7 +174,7 @@ class ApplicationService:
             secret = await secrets.rotate_webhook_secret(connection, self.keyring, application.id)
         return _made(secret)
 
-    async def switch_signature(self, application: Application, wanted: secrets.SecretChange) -> str | None:
+    async def switch_signature(self, application: Application, wanted: SecretChange) -> str | None:
         """The new key, where one was made."""
         async with self.database.transaction() as connection:
             before = await get_application(connection, application.id)
@@ -205,7 +203,7 @@ class ApplicationService:
         if name != application.name:
             raise Refused(invalid_parameter("name"), hint="send the application's name, so that no other is deleted")
         async with self.database.transaction() as connection:
-            await application_removal.begin(connection, application.id)
+            await application_changes.begin_removal(connection, application.id)
 
     async def _refuse_organisation(self, connection: Connection, rights: Rights, organisation_id: str) -> None:
         """Raises: `Refused` for one that does not exist, and for one that has as many applications as it may."""

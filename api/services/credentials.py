@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from api.errors import FORBIDDEN, Refused
 from common.accounts import Permission, hash_token, link_of, mint_key, mint_random_token
 from common.db import audit, passkeys, sessions, user_keys, users
+from common.db.grants import Ended
 from common.db.passkeys import StoredKey
 from common.db.session import Connection
 from common.db.user_keys import UserKey
@@ -64,6 +65,12 @@ async def start_session(
     if is_started:
         await audit.record(connection, "user.sign_in", user.email, after=by)
     return is_started
+
+
+async def record_ended(connection: Connection, user: User, ended: Ended | None) -> None:
+    """Record what a gain of rights ended (`common.db.grants`), if anything."""
+    if ended:
+        await audit.record(connection, "user.end_credentials", user.email, before=ended)
 
 
 async def end_sessions(connection: Connection, user: User) -> int:

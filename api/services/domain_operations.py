@@ -9,10 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from api.errors import NOT_BLOCKED, NOT_ENROLLED, NOT_RENEWABLE, NOT_TRANSFERABLE, Refused, invalid_parameter
+from api.errors import (
+    EDGE_RUNS,
+    NO_SUCH_EDGE,
+    NOT_BLOCKED,
+    NOT_ENROLLED,
+    NOT_RENEWABLE,
+    NOT_TRANSFERABLE,
+    Refused,
+    invalid_parameter,
+)
 from api.rights import Rights
 from common.accounts import Permission
-from common.db import audit, certificates, checks, domains, locks, orders, ownership, policies, revocations
+from common.db import audit, certificates, checks, domains, edge_nodes, locks, orders, ownership, policies, revocations
 from common.db.applications import Application
 from common.db.policies import Policy, Scope
 from common.db.pool import Database
@@ -22,6 +31,7 @@ from common.enrolment.transfer import transfer as move
 from common.names import DomainName
 
 _RECHECKED_AT_ONCE = 50
+_SHORTEST_NODE_ID = 4
 _ACTIONS = {"domain": ("domain.block", "domain.unblock"), "application": ("application.suspend", "application.resume")}
 
 
@@ -226,6 +236,26 @@ class OperatorOperations:
             released = await checks.release_alarms(connection, for_seconds=for_seconds)
             await audit.record(connection, "alarms.release", "alarms", after={"domains": released})
             return released
+
+    async def forget_edge(self, rights: Rights, start: str) -> str:
+        """Forget the edge whose id begins so, and which was removed without a stop. Return its id.
+
+        Raises: `Refused`.
+        """
+        rights.require_operator(Permission.OWN)
+        async with self.database.transaction() as connection:
+            found = await edge_nodes.find(connection, start) if len(start) >= _SHORTEST_NODE_ID else []
+            if len(found) != 1:
+                seen = f"{len(found)} edges have an id" if found else "no edge of the last day has an id"
+                hint = f"{seen} that begins with {start}: `frontage status` lists the edges"
+                raise Refused(NO_SUCH_EDGE, hint=hint)
+            lost = found[0][0]
+            if not await edge_nodes.forget(connection, lost.node_id):
+                hint = f"edge {lost.label} on {lost.host} runs: stop it first, and it signs off by itself"
+                raise Refused(EDGE_RUNS, hint=hint)
+            before = {"host": lost.host, "nodeId": lost.node_id}
+            await audit.record(connection, "edge.forget", lost.label, before=before)
+            return lost.node_id
 
 
 async def _holder(connection: Connection, name: DomainName, *, released: bool = False) -> str:

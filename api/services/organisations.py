@@ -172,14 +172,15 @@ async def _give_role(
     if role != "owner" and member is not None:
         await _refuse_last_owner(connection, organisation, member)
     try:
-        has_gained = await grants.give_role(connection, user, organisation.id, role)
+        ended = await grants.give_role(connection, user, organisation.id, role)
     except users.TooManyMembers as error:
         raise Refused(MEMBER_REFUSED, code="members", hint=str(error)) from error
+    await credentials.record_ended(connection, user, ended)
     before = {"role": member.role} if member is not None else None
     await audit.record(
         connection, "member.put", user.email, organisation_id=organisation.id, before=before, after={"role": role}
     )
-    return has_gained
+    return ended is not None
 
 
 def _shared(user: User, what: str) -> Refused:

@@ -104,9 +104,11 @@ class UserService:
         rights.require_operator(Permission.OWN)
         async with self.database.transaction() as connection:
             user = await _find(connection, email)
-            has_gained = await grants.set_operator(connection, user, is_operator=is_operator)
+            ended = await grants.set_operator(connection, user, is_operator=is_operator)
+            await credentials.record_ended(connection, user, ended)
             await audit.record(connection, "user.operator", user.email, after={"operator": is_operator})
-            return user, await credentials.mint_link(connection, self.base_url, user) if has_gained else None
+            link = None if ended is None else await credentials.mint_link(connection, self.base_url, user)
+            return user, link
 
     async def end_sessions(self, rights: Rights, email: str) -> tuple[User, int]:
         """End all sessions and links of the user. Return how many sessions there were. Raises: `Refused`."""

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 import asyncpg
 
 from common.actors import caused_by
-from common.db import audit, domains, feed, ownership, policies
+from common.db import domains, feed, ownership, policies
 from common.db.pool import Database
 from common.db.session import Connection
 
@@ -64,20 +64,19 @@ async def measure(connection: Connection, application_id: str) -> Extent:
     return Extent(row["domains"], tuple(first), row["monitored"], row["pending"])
 
 
-async def begin(connection: Connection, application_id: str) -> bool:
-    """End the application's access. Returns whether there is such an application."""
+async def begin(connection: Connection, application_id: str) -> list[str] | None:
+    """End the application's access. Return the cname targets that it gives up, None where there is no such
+    application."""
     row = await connection.fetchrow(
         "update applications set deleting_at = coalesce(deleting_at, now()) where id = $1"
         " returning cname_target, secure_cname_target",
         application_id,
     )
     if row is None:
-        return False
+        return None
     targets = [target for target in row.values() if target]
     await ownership.release_targets(connection, targets, application_id)
-    before = {"cname_targets": targets}
-    await audit.record(connection, "application.delete", application_id, application_id=application_id, before=before)
-    return True
+    return targets
 
 
 async def list_interrupted(connection: Connection) -> list[str]:

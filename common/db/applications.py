@@ -20,7 +20,7 @@ Functions that write need a transaction; the caller opens it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
@@ -215,9 +215,7 @@ async def create_application(connection: Connection[Record], new: NewApplication
         new.organisation_id,
     )
     assert row is not None
-    created = _application(row)
-    await audit.record(connection, "application.create", new.id, application_id=new.id, after=settings_of(created))
-    return created
+    return _application(row)
 
 
 async def list_applications(connection: Connection[Record]) -> list[Application]:
@@ -317,13 +315,7 @@ async def update_application(
     )
     if "webhook_url" in changes:
         await webhook_endpoints.begin_anew(connection, application_id)
-    if row is None:
-        return None
-    after = _application(row)
-    await audit.record_difference(
-        connection, "application.set", application_id, settings_of(before), settings_of(after), application_id
-    )
-    return after
+    return _application(row) if row is not None else None
 
 
 def is_of_living_secret(table: str) -> str:
@@ -365,8 +357,7 @@ async def rotate_client_secret(
         sealed,
         keep_previous_for,
     )
-    after = {"keep_links": True} if keeps_links else None
-    return await _is_recorded(connection, status, "application.rotate_client_secret", application_id, after)
+    return bool(status == "UPDATE 1")
 
 
 async def rotate_webhook_secret(
@@ -383,7 +374,7 @@ async def rotate_webhook_secret(
         sealed,
         keep_previous_for,
     )
-    return await _is_recorded(connection, status, "application.rotate_webhook_secret", application_id)
+    return bool(status == "UPDATE 1")
 
 
 async def set_signature_key(
@@ -402,8 +393,7 @@ async def set_signature_key(
         sealed,
         keep_previous_for,
     )
-    action = "application.end_signature" if sealed is None else "application.rotate_signature_key"
-    return await _is_recorded(connection, status, action, application_id)
+    return bool(status == "UPDATE 1")
 
 
 def settings_of(application: Application) -> dict[str, Any]:
@@ -430,20 +420,6 @@ def settings_of(application: Application) -> dict[str, Any]:
 
 def _mark(envelope: bytes | None) -> str:
     return "off" if envelope is None else f"on ({hashlib.sha256(envelope).hexdigest()[:6]})"
-
-
-async def _is_recorded(
-    connection: Connection[Record],
-    status: str,
-    action: str,
-    application_id: str,
-    after: Mapping[str, Any] | None = None,
-) -> bool:
-    """Whether a row was changed; if so, it is in the audit log."""
-    if status != "UPDATE 1":
-        return False
-    await audit.record(connection, action, application_id, application_id=application_id, after=after)
-    return True
 
 
 async def _take_targets(

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from asyncpg import Connection, Record
 
-from common.db import audit
-
 MAX_PAGE_BYTES = 65_536
 
 
@@ -20,16 +18,12 @@ async def put_error_page(connection: Connection[Record], application_id: str, ht
         application_id,
         html,
     )
-    after = {"bytes": len(html.encode())}
-    await audit.record(connection, "application.error_page", application_id, application_id=application_id, after=after)
 
 
-async def remove_error_page(connection: Connection[Record], application_id: str) -> None:
+async def remove_error_page(connection: Connection[Record], application_id: str) -> bool:
+    """Remove the page. Return whether there was one."""
     status = await connection.execute("delete from error_pages where application_id = $1", application_id)
-    if status == "DELETE 1":
-        await audit.record(
-            connection, "application.error_page", application_id, application_id=application_id, after={"bytes": 0}
-        )
+    return bool(status == "DELETE 1")
 
 
 async def get_error_page(connection: Connection[Record], application_id: str) -> str | None:

@@ -13,14 +13,19 @@ Functions that write need a transaction; the caller opens it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeAlias
+
 from common.accounts import PERMISSIONS, Role
-from common.db import audit
 from common.db.session import Connection
 from common.db.users import User, list_memberships, refuse_full
 
+Ended: TypeAlias = Mapping[str, int]
+"""What a gain ended, by kind, such as ``sessions``: those of which there were any."""
 
-async def give_role(connection: Connection, user: User, organisation_id: str, role: Role) -> bool:
-    """Make the user a member, or change the member's role. Returns whether that was a gain.
+
+async def give_role(connection: Connection, user: User, organisation_id: str, role: Role) -> Ended | None:
+    """Make the user a member, or change the member's role. Return, for a gain, what it ended.
 
     Raises: `TooManyMembers`.
     """
@@ -36,9 +41,7 @@ async def give_role(connection: Connection, user: User, organisation_id: str, ro
         role,
     )
     is_gain = not is_operator and is_gain_of(roles, organisation_id, role)
-    if is_gain:
-        await _end_credentials(connection, user)
-    return is_gain
+    return await _end_credentials(connection, user) if is_gain else None
 
 
 def is_gain_of(roles: dict[str, Role], organisation_id: str, role: Role) -> bool:
@@ -49,14 +52,12 @@ def is_gain_of(roles: dict[str, Role], organisation_id: str, role: Role) -> bool
     return len(roles) > 1 and PERMISSIONS[role] > PERMISSIONS[before]
 
 
-async def set_operator(connection: Connection, user: User, *, is_operator: bool) -> bool:
-    """Returns whether that was a gain."""
+async def set_operator(connection: Connection, user: User, *, is_operator: bool) -> Ended | None:
+    """Give the user an operator's rights, or end them. Return, for a gain, what it ended."""
     was_operator = await _lock(connection, user)
     await connection.execute("update users set is_operator = $2 where id = $1", user.id, is_operator)
     is_gain = is_operator and not was_operator
-    if is_gain:
-        await _end_credentials(connection, user)
-    return is_gain
+    return await _end_credentials(connection, user) if is_gain else None
 
 
 async def _lock(connection: Connection, user: User) -> bool:
@@ -65,9 +66,12 @@ async def _lock(connection: Connection, user: User) -> bool:
     return is_operator
 
 
-async def _end_credentials(connection: Connection, user: User) -> None:
-    """Sessions keep their rows until they expire, so that their browsers can be told why they ended. To a program that
-    does not know ``has_ended`` they were idle for too long."""
+async def _end_credentials(connection: Connection, user: User) -> Ended:
+    """End all that signed the user in. Return how much there was, by kind.
+
+    Sessions keep their rows until they expire, so that their browsers can be told why they ended. To a program that
+    does not know ``has_ended`` they were idle for too long.
+    """
     row = await connection.fetchrow(
         """
         with links as (delete from sign_in_links where user_id = $1 returning 1),
@@ -85,6 +89,4 @@ async def _end_credentials(connection: Connection, user: User) -> None:
     await connection.execute(
         "update users set password_hash = null, credentials_ended_at = clock_timestamp() where id = $1", user.id
     )
-    ended = {what: count for what, count in (row or {}).items() if count}
-    if ended:
-        await audit.record(connection, "user.end_credentials", user.email, before=ended)
+    return {what: count for what, count in (row or {}).items() if count}

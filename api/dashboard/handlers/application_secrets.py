@@ -13,9 +13,10 @@ from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
-from api.rules import application_secrets as secrets
 from api.rules import application_settings as rules
 from api.rules.application_settings import InvalidSetting
+from api.rules.application_tokens import ServiceAuthChange
+from api.services import application_secrets as secrets
 from common.accounts import Permission
 from common.db.applications import (
     Application,
@@ -35,7 +36,7 @@ _SECRETS = {
     ),
 }
 
-_SERVICE_AUTH_DONE: Mapping[secrets.ServiceAuthChange, str] = {
+_SERVICE_AUTH_DONE: Mapping[ServiceAuthChange, str] = {
     "on": "Edges send your value of X-Service-Auth from now on.",
     "off": "Edges send no X-Service-Auth.",
     "rotate": "Your next value is stored. Edges send it once you finish the rotation.",
@@ -82,9 +83,7 @@ class SecretPages:
         return self._show_secret(request, application, kind, secret)
 
     async def _post_service_auth(self, request: web.Request, application: Application) -> web.StreamResponse:
-        wanted = next(
-            (each for each in get_args(secrets.ServiceAuthChange) if each == text_of(request, "wanted")), None
-        )
+        wanted = next((each for each in get_args(ServiceAuthChange) if each == text_of(request, "wanted")), None)
         if wanted is None:
             raise web.HTTPBadRequest
         text = text_of(request, "value").strip() if wanted in ("on", "rotate") else ""

@@ -16,6 +16,7 @@ from api.dashboard.visitors import visitor_of
 from api.dashboard.words import sentence
 from api.rules import application_settings as rules
 from api.rules.application_settings import InvalidSetting
+from api.services import application_changes
 from api.services import ownership_hints as hints
 from common.accounts import Permission
 from common.db import error_pages, users
@@ -24,7 +25,6 @@ from common.db.applications import (
     ApplicationChanges,
     CnameTargetTaken,
     TargetContest,
-    update_application,
 )
 
 _TIERS = ("basic", "premium", "enterprise")
@@ -92,7 +92,7 @@ class SettingsPages:
 
         async def store(proven: Collection[TargetContest]) -> None:
             async with self._context.database.transaction() as connection:
-                await update_application(connection, application.id, proven=proven, **changes)
+                await application_changes.change(connection, application.id, proven=proven, **changes)
 
         try:
             await self._context.applications.target_claims.store(application, store)
@@ -110,10 +110,7 @@ class SettingsPages:
             errors = {"error_page": f"Not stored: {error}."}
             return await self._settings_page(request, application, _values(application), errors)
         async with self._context.database.transaction() as connection:
-            if content is None:
-                await error_pages.remove_error_page(connection, application.id)
-            else:
-                await error_pages.put_error_page(connection, application.id, content)
+            await application_changes.set_error_page(connection, application.id, content)
         return self._view.redirect(application, "/settings", Flash("Saved. Edges follow within a moment."))
 
     async def _settings_page(

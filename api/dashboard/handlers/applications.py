@@ -20,6 +20,7 @@ from api.dashboard.visitors import visitor_of
 from api.dashboard.words import sentence
 from api.errors import FORBIDDEN, Refused
 from api.rules import application_settings as rules
+from api.services import application_changes
 from api.services import ownership_hints as hints
 from api.services.applications import NewSettings
 from api.services.removals import Removals
@@ -219,7 +220,7 @@ class ApplicationPages:
             error = "That is not the application's name: nothing was deleted."
             return await self._delete_page(request, application, error=error)
         async with self._context.database.transaction() as connection:
-            await application_removal.begin(connection, application.id)
+            await application_changes.begin_removal(connection, application.id)
         self._removals.begin(application.id)
         flash = Flash(f"{application.name} is being deleted. Its tokens work no more; its domains go now.", "warn")
         return self._context.renderer.redirect(f"{ROOT}/applications", flash)

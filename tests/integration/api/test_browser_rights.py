@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from api.rules.application_secrets import rotate_client_secret
+from api.services.application_secrets import rotate_client_secret
 from bench.lab.knot import Knot, find_knot
 from common.db.applications import update_application
 from tests.integration.api.connecting import APEX, KEY, PARENT, World, open_world, zone_file

@@ -98,6 +98,26 @@ def test_changes_of_domains_and_webhooks_are_recorded_once(terminal: Terminal) -
     assert recorded("domain", "release", shop) == ["domain.released"]
 
 
+def test_changes_of_applications_are_recorded_once(terminal: Terminal) -> None:
+    terminal.run("migrate", "--json")
+
+    def recorded(*arguments: str) -> list[str]:
+        return terminal.changes(*arguments)[1]
+
+    made, actions = terminal.changes("app", "create", "--name", "One", "--cname-target", "apps.one.example")
+    one = made["applicationId"]
+    assert actions == ["application.create"]
+    assert recorded("app", "set", one, "--name", "Uno", "--tier", "premium") == ["application.set"]
+    assert recorded("app", "set", one, "--name", "Uno") == []
+    assert recorded("app", "set", one, "--service-auth", "on") == ["application.set"]
+    assert recorded("app", "set", one, "--signature", "on") == ["application.rotate_signature_key"]
+    assert recorded("app", "set", one, "--signature", "off") == ["application.end_signature"]
+    assert recorded("app", "rotate-secret", one) == ["application.rotate_client_secret"]
+    assert recorded("app", "rotate-webhook-secret", one) == ["application.rotate_webhook_secret"]
+    assert recorded("app", "delete", one, "--yes") == ["application.delete"]
+    assert recorded("app", "list") == []
+
+
 def test_a_refused_change_is_not_recorded(terminal: Terminal) -> None:
     terminal.run("migrate", "--json")
     terminal.changes("user", "create", "ada@acme.test", "--organisation", "Acme")

@@ -136,7 +136,7 @@ async def test_a_gain_ends_the_same_whatever_the_right(dashboard: Dashboard, rig
         async with dashboard.service.database.transaction() as connection:
             user = await users.get_user(connection, user_id)
             assert user is not None
-            assert await grants.set_operator(connection, user, is_operator=True)
+            assert await grants.set_operator(connection, user, is_operator=True) is not None
     assert await held.that_open(BOB) == []
 
 

@@ -1,27 +1,24 @@
 """Creates and rotates what an application works by in secret. The caller gets each secret once, to show it.
 
-Used by the command line and the dashboard alike. Functions need a transaction; the caller opens it.
+For the API, the dashboard and the command line. Each function is one use case with its entry in the audit log, in the
+transaction that the caller opens.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any
 
 from api.rules import application_tokens as minting
+from api.rules.application_tokens import SecretChange, ServiceAuthChange
+from api.services import application_changes
 from common import signatures
 from common.db import applications as db
+from common.db import audit
 from common.db.session import Connection
 from common.errors import FrontageError
 from common.secrets import Keyring
-
-SecretChange: TypeAlias = Literal["on", "off", "rotate"]
-"""``rotate`` makes a new secret; ``on`` does where there is none."""
-
-ServiceAuthChange: TypeAlias = Literal["on", "off", "rotate", "finish", "cancel"]
-"""``on`` has the value sent at once, where none is. ``rotate`` makes the next value, which edges do not send yet, in
-place of a next one before it; where none is sent, it is ``on``. ``finish`` has the next value sent in place of the one
-so far, ``cancel`` forgets it, ``off`` forgets both."""
 
 
 class ServiceAuthRefused(FrontageError):
@@ -50,7 +47,7 @@ async def make_application(
 ) -> MadeApplication:
     """Settings as `api.rules.application_settings` reads them. Raises: `CnameTargetTaken`."""
     made = MadeApplication(minting.mint_id(), minting.mint_client_secret(), minting.mint_webhook_secret())
-    await db.create_application(
+    await application_changes.create(
         connection,
         db.NewApplication(
             id=made.id,
@@ -79,7 +76,11 @@ async def rotate_client_secret(
     rotated = await db.rotate_client_secret(
         connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME, keeps_links=keeps_links
     )
-    return secret if rotated else None
+    if not rotated:
+        return None
+    after = {"keep_links": True} if keeps_links else None
+    await _record(connection, "application.rotate_client_secret", application_id, after)
+    return secret
 
 
 async def rotate_webhook_secret(connection: Connection, keyring: Keyring, application_id: str) -> str | None:
@@ -87,7 +88,10 @@ async def rotate_webhook_secret(connection: Connection, keyring: Keyring, applic
     secret = minting.mint_webhook_secret()
     sealed = keyring.seal(secret.encode(), db.webhook_secret_identity(application_id))
     rotated = await db.rotate_webhook_secret(connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME)
-    return secret if rotated else None
+    if not rotated:
+        return None
+    await _record(connection, "application.rotate_webhook_secret", application_id)
+    return secret
 
 
 async def switch_service_auth(
@@ -107,14 +111,14 @@ async def switch_service_auth(
         return None
     match wanted:
         case "off":
-            await db.update_application(connection, application_id, service_auth=None, next_service_auth=None)
+            await application_changes.change(connection, application_id, service_auth=None, next_service_auth=None)
         case "finish" | "cancel":
             if before.next_service_auth is None:
                 raise ServiceAuthRefused("there is no next value: begin with rotate")
             changes = db.ApplicationChanges(next_service_auth=None)
             if wanted == "finish":
                 changes["service_auth"] = before.next_service_auth
-            await db.update_application(connection, application_id, **changes)
+            await application_changes.change(connection, application_id, **changes)
         case "on" if before.service_auth is not None and own_value is not None:
             raise ServiceAuthRefused("it is on already: rotate it to change its value")
         case "on" | "rotate" if _mints(wanted, is_on=before.service_auth is not None):
@@ -126,7 +130,7 @@ async def switch_service_auth(
                 if is_first
                 else db.ApplicationChanges(next_service_auth=sealed)
             )
-            await db.update_application(connection, application_id, **made)
+            await application_changes.change(connection, application_id, **made)
             return value
     return None
 
@@ -135,14 +139,22 @@ async def switch_signature(
     connection: Connection, keyring: Keyring, before: db.Application, wanted: SecretChange | None
 ) -> str | None:
     """The new key, where one was made; one that it replaces signs beside it for a while."""
-    if wanted == "off":
-        await db.set_signature_key(connection, before.id, None, signatures.PREVIOUS_KEY_LIFETIME)
+    lifetime = signatures.PREVIOUS_KEY_LIFETIME
+    if wanted == "off" and await db.set_signature_key(connection, before.id, None, lifetime):
+        await _record(connection, "application.end_signature", before.id)
     if not _mints(wanted, is_on=before.signature_key is not None):
         return None
     key = signatures.mint_key()
     sealed = keyring.seal(key.encode(), db.signature_key_identity(before.id))
-    await db.set_signature_key(connection, before.id, sealed, signatures.PREVIOUS_KEY_LIFETIME)
+    if await db.set_signature_key(connection, before.id, sealed, lifetime):
+        await _record(connection, "application.rotate_signature_key", before.id)
     return key
+
+
+async def _record(
+    connection: Connection, action: str, application_id: str, after: Mapping[str, Any] | None = None
+) -> None:
+    await audit.record(connection, action, application_id, application_id=application_id, after=after)
 
 
 def _mints(wanted: SecretChange | None, *, is_on: bool) -> bool:

@@ -1,0 +1,61 @@
+"""Changes of applications, each with its entry in the audit log, for the API, the dashboard and the command line.
+
+Each function is one use case, in the transaction that the caller opens; who may do it is the caller's to decide.
+Secrets are `api.services.application_secrets`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Unpack
+
+from common.db import application_removal, applications, audit, error_pages
+from common.db.applications import Application, ApplicationChanges, NewApplication, TargetContest, settings_of
+from common.db.session import Connection
+
+
+async def create(connection: Connection, new: NewApplication) -> Application:
+    """Make the application. Raises: `CnameTargetTaken`."""
+    made = await applications.create_application(connection, new)
+    await audit.record(connection, "application.create", made.id, application_id=made.id, after=settings_of(made))
+    return made
+
+
+async def change(
+    connection: Connection,
+    application_id: str,
+    *,
+    proven: Collection[TargetContest] = (),
+    **changes: Unpack[ApplicationChanges],
+) -> Application | None:
+    """Change settings. Return the application as it now is, None where there is none. With the contests in `proven`,
+    cname targets move here. Raises: `CnameTargetTaken`."""
+    before = await applications.get_application(connection, application_id)
+    if before is None or not changes:
+        return before
+    after = await applications.update_application(connection, application_id, proven=proven, **changes)
+    if after is not None:
+        await audit.record_difference(
+            connection, "application.set", application_id, settings_of(before), settings_of(after), application_id
+        )
+    return after
+
+
+async def set_error_page(connection: Connection, application_id: str, html: str | None) -> None:
+    """Have the edges answer browsers with this page in place of ours, or, with None, with ours again."""
+    if html is not None:
+        await error_pages.put_error_page(connection, application_id, html)
+    elif not await error_pages.remove_error_page(connection, application_id):
+        return
+    after = {"bytes": len((html or "").encode())}
+    await audit.record(connection, "application.error_page", application_id, application_id=application_id, after=after)
+
+
+async def begin_removal(connection: Connection, application_id: str) -> None:
+    """Begin to delete the application: its tokens open nothing from then on (`common.db.application_removal`)."""
+    targets = await application_removal.begin(connection, application_id)
+    if targets is not None:
+        before = {"cname_targets": targets}
+        await audit.record(
+            connection, "application.delete", application_id, application_id=application_id, before=before
+        )
