@@ -110,8 +110,10 @@ def _with_example(command: Any, path: str) -> Any:
 
 
 class _Root(TyperGroup):
-    """Builds only the command that is run, and reports an invalid argument with our message alone, without the
-    library's prefix. With `--json`, an error is a JSON document on standard output, too."""
+    """Build only the command that is run, and report an invalid argument with our message alone.
+
+    The library's prefix is left out. With `--json`, an error is a JSON document on standard output, too.
+    """
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)

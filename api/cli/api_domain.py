@@ -23,8 +23,10 @@ def publish_api(
     application_id: Annotated[str, typer.Argument(metavar="ID", help="An application of your own, which holds it.")],
     as_json: AsJson = False,
 ) -> None:
-    """Serve the API and the dashboard at PUBLIC_URL through the edges, with a certificate. Each edge forwards to the
-    API of its own machine."""
+    """Serve the API and the dashboard at PUBLIC_URL through the edges, with a certificate.
+
+    Each edge forwards to the API of its own machine.
+    """
     from api.cli.database import run_in_database
     from common.settings import load
 
@@ -48,7 +50,7 @@ def publish_api(
 
 
 def _domain(settings: Settings) -> DomainName:
-    """Raises: OperatorError."""
+    """Return the domain of PUBLIC_URL. Raises: `OperatorError`."""
     from common.api_domain import api_domain
     from common.names import parse_domain
 
@@ -81,7 +83,7 @@ def _dialled(settings: Settings) -> HostPort:
 
 
 async def _enrol(connection: Connection, name: DomainName, application_id: str, url: str) -> str:
-    """Returns the name that its DNS has to lead to. Raises: OperatorError."""
+    """Enrol the name, and return the one that its DNS has to lead to. Raises: `OperatorError`."""
     from common.db import applications, certificates, domains, ownership
     from common.enrolment.ownership import OwnershipClaim, OwnershipEvidence, OwnershipVerdict, OwnNames, judge_claim
 

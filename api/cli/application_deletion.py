@@ -17,8 +17,9 @@ from common.db.pool import Database
 async def delete_application(
     services: CommandServices, application_id: str, confirm: Callable[[str], None]
 ) -> dict[str, int]:
-    """Delete the application. Return how many rows were removed, by kind. `confirm` is called with what will be gone,
-    and raises to stop.
+    """Delete the application, and return how many rows were removed, by kind.
+
+    `confirm` is called with what will be gone, and raises to stop.
 
     Raises: `OperatorError`, `DatabaseUnavailable`.
     """

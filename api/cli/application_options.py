@@ -14,6 +14,8 @@ NONE = "none"
 
 
 class Switch(StrEnum):
+    """A setting that is on or off."""
+
     ON = "on"
     OFF = "off"
 
@@ -37,6 +39,8 @@ class ServiceAuthOption(StrEnum):
 
 
 class SentHost(StrEnum):
+    """Whose name the origin finds in ``Host``."""
+
     ORIGIN = "origin"
     CUSTOMER = "customer"
 
@@ -50,6 +54,7 @@ class Tier(StrEnum):
 
 
 def switched(value: bool) -> Switch:
+    """Return the option for what is stored."""
     return Switch.ON if value else Switch.OFF
 
 
@@ -57,6 +62,7 @@ def switched(value: bool) -> Switch:
 
 
 def cname_target(text: str | None) -> str | None:
+    """Read a cname target. Raises: `typer.BadParameter`."""
     from api.rules import application_settings as rules
     from common.enrolment.ownership import OwnNames
     from common.settings import load
@@ -65,12 +71,14 @@ def cname_target(text: str | None) -> str | None:
 
 
 def application_url(text: str | None) -> str | None:
+    """Read the URL of an origin. Raises: `typer.BadParameter`."""
     from api.rules import application_settings as rules
 
     return _read(text, rules.read_application_url)
 
 
 def webhook_url(text: str | None) -> str | None:
+    """Read the URL of a webhook. Raises: `typer.BadParameter`."""
     from api.rules import application_settings as rules
     from common.addresses import own_policy
     from common.settings import load
@@ -79,6 +87,8 @@ def webhook_url(text: str | None) -> str | None:
 
 
 def or_empty(parse: Callable[[str | None], str | None]) -> Callable[[str | None], str | None]:
+    """Return a reader that leaves the empty text as it is."""
+
     def parse_unless_empty(text: str | None) -> str | None:
         return parse(text) if text else text
 
@@ -86,12 +96,14 @@ def or_empty(parse: Callable[[str | None], str | None]) -> Callable[[str | None]
 
 
 def not_empty(text: str | None) -> str | None:
+    """Read a display name. Raises: `typer.BadParameter`."""
     from api.rules import application_settings as rules
 
     return _read(text, rules.read_name)
 
 
 def server_name(text: str | None) -> str | None:
+    """Read the name expected in an origin's certificate. Raises: `typer.BadParameter`."""
     from api.rules import application_settings as rules
 
     if text is None or text == NONE:
@@ -100,7 +112,7 @@ def server_name(text: str | None) -> str | None:
 
 
 def error_page(file: str | None) -> str | None:
-    """The page that the file holds."""
+    """Return the page that the file holds. Raises: `typer.BadParameter`."""
     from api.rules import application_settings as rules
     from common.db.error_pages import MAX_PAGE_BYTES
 
@@ -240,11 +252,13 @@ NewOrganisation = Annotated[str | None, typer.Option(help=f'{_ORGANISATION_HELP}
 
 
 class TokenScope(StrEnum):
+    """What a token opens, where that is not everything."""
+
     CONNECT = "connect"
 
 
 def registrable_domain(value: str | None) -> str | None:
-    """An apex in canonical form, as tokens name it. Raises: `typer.BadParameter`."""
+    """Read an apex into its canonical form, as tokens name it. Raises: `typer.BadParameter`."""
     from common.errors import InvalidName
     from common.names import parse_domain
 

@@ -160,7 +160,7 @@ def set_(
 
 
 def _own_service_auth(wanted: ServiceAuthOption | None, *, is_given: bool) -> str | None:
-    """The application's own value, from standard input. Raises: `OperatorError`."""
+    """Read the application's own value from standard input. Raises: `OperatorError`."""
     import sys
 
     from api.rules import application_settings as rules
@@ -232,8 +232,10 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     _: AlwaysJson = False,
 ) -> None:
-    """Delete an application with everything that it has. Its domains are served no more. An interrupted deletion is
-    continued by the same command, or by any API process within half a minute."""
+    """Delete an application with everything that it has. Its domains are served no more.
+
+    An interrupted deletion is continued by the same command, or by any API process within half a minute.
+    """
     from api.cli.application_deletion import delete_application
     from api.cli.services import run_with_services
 

@@ -31,8 +31,10 @@ def audit(
     limit: Annotated[int, typer.Option(min=1, max=_MOST, help="How many at most.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Print who changed what, when and by which way; with --request also what became of it: changes of the edges, the
-    order, events and deliveries."""
+    """Print who changed what, when and by which way.
+
+    With --request also what became of it: changes of the edges, the order, events and deliveries.
+    """
     from api.cli.database import run_in_database
     from common.db.audit import list_entries
     from common.db.request_effects import find_effects

@@ -75,7 +75,7 @@ def restore(
 
 @contextlib.contextmanager
 def _database(settings: Settings) -> Iterator[str]:
-    """The address of the database set, or of the embedded one, which runs until the block is left."""
+    """Provide the address of the database set, or of the embedded one, which runs until the block is left."""
     from api.cli.up import require_database, state_dir_held
     from common.postgres import EmbeddedPostgres, running_dsn
 
@@ -157,8 +157,10 @@ def _restore(dsn: str, file: Path) -> None:
 
 
 def without_newer_settings(script: Iterable[bytes]) -> Iterator[bytes]:
-    """The SQL of a restore without a setting that Postgres 17's and later programs begin it with, whatever the server:
-    older servers refuse it, and no session of ours has it set."""
+    """Return the SQL of a restore without a setting that Postgres 17's and later programs begin it with.
+
+    Older servers refuse it, and no session of ours has it set.
+    """
     is_beginning = True
     for line in script:
         if is_beginning and line == b"SET transaction_timeout = 0;\n":
@@ -168,7 +170,10 @@ def without_newer_settings(script: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _address(dsn: str) -> tuple[str, dict[str, str]]:
-    """The argument that names the database, and the environment with its password, which other users cannot read."""
+    """Return the argument that names the database, and the environment with its password.
+
+    Other users cannot read that environment.
+    """
     parts = urlsplit(dsn)
     account = quote(unquote(parts.username or ""), safe="")
     host = parts.netloc.rpartition("@")[2]

@@ -46,8 +46,7 @@ class Reason(StrEnum):
 
 @app.command()
 def show(domain: Domain, _: AlwaysJson = False) -> None:
-    """Print the certificate that a domain is served with, where its order stands, and what became of those that were
-    revoked."""
+    """Print a domain's certificate, where its order stands, and what became of revoked ones."""
     from api.cli.database import run_in_database
     from common.db import certificates, orders, revocations
 
@@ -71,8 +70,10 @@ def show(domain: Domain, _: AlwaysJson = False) -> None:
 
 @app.command()
 def renew(domain: Domain, as_json: AsJson = False) -> None:
-    """Have the certificate renewed now; the old one serves until the new one is live. Says how long a limit of the CA
-    delays it."""
+    """Have the certificate renewed now; the old one serves until the new one is live.
+
+    The output says how long a limit of the CA delays it.
+    """
     from api.cli.database import warn_without_issuer
     from api.cli.services import CommandServices, run_with_services
     from api.rights import OPERATOR

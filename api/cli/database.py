@@ -41,9 +41,10 @@ def migrate(roles: Roles = False, as_json: AsJson = False) -> None:
 
 
 async def prepare(settings: Settings, *, create_roles: bool = False) -> Keyring:
-    """The newest schema, and keys that open what is sealed in it; the first key is made where nothing is sealed yet.
+    """Bring the schema up to date, and return keys that open what is sealed in it.
 
-    Database roles that exist get the privileges they need; with `create_roles`, those that do not exist are made.
+    The first key is made where nothing is sealed yet. Database roles that exist get the privileges they need; with
+    `create_roles`, those that do not exist are made.
 
     Raises: OperatorError, DatabaseUnavailable.
     """

@@ -110,7 +110,7 @@ async def ensure_key(settings: Settings) -> list[tuple[str, list[str], bool]]:
 async def _changed(
     settings: Settings, change: Callable[[Connection, Keyring, list[SigningKey]], Awaitable[None]]
 ) -> list[tuple[str, list[str], bool]]:
-    """The keys after `change`: label, texts of the TXT records, and whether it signs."""
+    """Return the keys after `change`: label, texts of the TXT records, and whether it signs."""
     from api.connect.signing import public_key_records
     from common.db import domain_connect_keys as db
     from common.db.address import resolve_dsn
@@ -131,8 +131,11 @@ async def _changed(
 
 
 async def _require_published(settings: Settings) -> None:
-    """Raises: `OperatorError` unless the name servers of the id's zone have the records of the next key, and no others
-    at that name."""
+    """Refuse to sign with a key that is not published.
+
+    Raises: `OperatorError` unless the name servers of the id's zone have the records of the next key, and no others at
+    that name.
+    """
     from api.connect.signing import find_publication_fault, public_key_records
     from common.addresses import own_policy
     from common.db import domain_connect_keys as db
@@ -172,7 +175,7 @@ async def _finish(connection: Connection, _: Keyring, keys: list[SigningKey]) ->
 
 
 def _following(keys: list[SigningKey]) -> SigningKey:
-    """Raises: `OperatorError`."""
+    """Return the next key. Raises: `OperatorError`."""
     following = next((each for each in keys if not each.signs), None)
     if following is None:
         raise OperatorError("there is no next key: `frontage domain-connect rotate` makes one")

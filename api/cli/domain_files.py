@@ -35,6 +35,8 @@ _STANDARD = "-"
 
 
 class FormatOption(StrEnum):
+    """How a file of domains is written."""
+
     CSV = "csv"
     JSON = "json"
 
@@ -185,7 +187,7 @@ def _report(run: _Import, dry_run: bool, as_json: bool) -> None:
 
 @contextlib.contextmanager
 def _reading(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The file, and its size if it has one. Raises: `OperatorError`."""
+    """Open the file, and return its size if it has one. Raises: `OperatorError`."""
     if file == _STANDARD:
         yield sys.stdin.buffer, None
         return
@@ -215,7 +217,7 @@ async def _export(database: Database, application_id: str, file_format: Any, tar
 
 @contextlib.contextmanager
 def _writing(file: str) -> Iterator[TextIO]:
-    """Raises: `OperatorError`."""
+    """Open the file to write. Raises: `OperatorError`."""
     if file == _STANDARD:
         yield sys.stdout
         return
@@ -227,7 +229,7 @@ def _writing(file: str) -> Iterator[TextIO]:
 
 
 async def find_application(database: Database, application_id: str) -> Application:
-    """Raises: `OperatorError`."""
+    """Return the application, which is not being deleted. Raises: `OperatorError`."""
     from common.db.applications import get_application
 
     async with database.connection() as connection:

@@ -36,11 +36,15 @@ DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host 
 
 
 class ProductOption(StrEnum):
+    """A product that a domain is in."""
+
     POWER = "power"
     SECURE = "secure"
 
 
 class StatusOption(StrEnum):
+    """Whether a domain is served."""
+
     ACTIVE = "active"
     INACTIVE = "inactive"
 
@@ -121,8 +125,10 @@ def block(
     legal: Legal = False,
     as_json: AsJson = False,
 ) -> None:
-    """Answer every request of a name with a reason page, at every edge at once; its enrolment stays, and no application
-    can enrol it anew."""
+    """Answer every request of a name with a reason page, at every edge at once.
+
+    Its enrolment stays, and no application can enrol it anew.
+    """
     from api.cli.services import CommandServices, run_with_services
     from api.rights import OPERATOR
 
@@ -161,8 +167,10 @@ def transfer(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move a name to another application, whatever the DNS proves. It keeps its products and nothing else: settings and
-    certificate are new."""
+    """Move a name to another application, whatever the DNS proves.
+
+    It keeps its products and nothing else: settings and certificate are new.
+    """
     from api.cli.application_options import application_url as parse_url
     from api.cli.services import CommandServices, run_with_services
     from api.rights import OPERATOR

@@ -40,6 +40,8 @@ ApplicationOption = Annotated[str, typer.Option("--application", metavar="ID", h
 
 
 class EndedProductOption(StrEnum):
+    """A product that a domain is taken out of."""
+
     POWER = "power"
     SECURE = "secure"
     MONITOR = "monitor"
@@ -142,7 +144,7 @@ def _enrol(product: str, application_id: str, fields: Mapping[str, Any], *, as_j
 async def _write(
     database: Database, product: str, application_id: str, fields: Mapping[str, Any]
 ) -> tuple[str, Outcome]:
-    """Returns the whole name and what became of it. Raises: `OperatorError`."""
+    """Write the row, and return the whole name and what became of it. Raises: `OperatorError`."""
     from api.cli.domain_files import find_application
     from api.services.domain_files import InvalidRow, parse_row
     from api.services.domain_import import DomainImport
@@ -165,7 +167,7 @@ async def _write(
 
 
 async def _find_origin(database: Database, application: Application, domain: str) -> str | None:
-    """The origin that the domain has in Power already, else the application's."""
+    """Return the origin that the domain has in Power already, or else the application's."""
     from common.db import domains
 
     async with database.connection() as connection:
@@ -175,13 +177,13 @@ async def _find_origin(database: Database, application: Application, domain: str
 
 
 def _refused(fields: Mapping[str, Any], error: Exception) -> OperatorError:
-    """The error with the option's name in place of the field's."""
+    """Return the error with the option's name in place of the field's."""
     field, colon, words = str(error).partition(": ")
     return OperatorError(f"{fields['domain']}: {_OPTIONS.get(field, field)}{colon}{words}")
 
 
 def _name(domain: str) -> DomainName:
-    """Raises: `OperatorError`."""
+    """Parse a domain name. Raises: `OperatorError`."""
     from common.errors import InvalidName
     from common.names import parse_domain
 
@@ -192,7 +194,7 @@ def _name(domain: str) -> DomainName:
 
 
 def _record(text: str, ttl: int) -> dict[str, Any]:
-    """The API's object for ``TYPE HOST VALUE``, whose value may have spaces. Raises: `OperatorError`."""
+    """Return the API's object for ``TYPE HOST VALUE``, whose value may have spaces. Raises: `OperatorError`."""
     words = text.split(None, 2)
     if len(words) < 3:
         raise OperatorError(f"--record {text!r}: expected TYPE HOST VALUE, such as 'A www 192.0.2.1'")

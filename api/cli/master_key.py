@@ -143,7 +143,7 @@ def export(
 
 
 async def _rotate(settings: Settings, *, keep_old: bool, grace_seconds: float) -> tuple[int, str]:
-    """Returns how many secrets were sealed anew, and the key that seals."""
+    """Seal all secrets anew. Return how many they were, and the key that seals."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -170,14 +170,17 @@ async def _rotate(settings: Settings, *, keep_old: bool, grace_seconds: float) -
 
 
 def _refuse_part(settings: Settings, keys: tuple[MasterKey, ...]) -> None:
-    """Raises: `OperatorError` for a file that holds an edge's part of the keys only."""
+    """Refuse a file that holds an edge's part of the keys only. Raises: `OperatorError`."""
     if any(key.room is not None for key in keys):
         raise OperatorError(f"{settings.key_file} is the key file of an edge: use the one of the API and the monitor")
 
 
 async def _promote(settings: Settings, database: Database) -> MasterKey:
-    """Have a new key seal. The one to go on with is in the file already if the database has not retired it, and it
-    either seals nothing yet or stands first."""
+    """Have a new key seal.
+
+    The one to go on with is in the file already if the database has not retired it, and it either seals nothing yet or
+    stands first.
+    """
     from common.db.secrets_canary import ensure_canary, known_keys
     from common.secrets import load_keyring, new_master_key, read_key_file, write_key_file
 
@@ -239,7 +242,7 @@ async def _seal_place(database: Database, keyring: Keyring, place: Place, progre
 
 
 def _seal_files(settings: Settings, keyring: Keyring) -> None:
-    """What lies sealed in this state directory. Raises: `OperatorError`."""
+    """Seal anew what lies sealed in this state directory. Raises: `OperatorError`."""
     from common.secrets import SEALED_FILES, key_id_of, replace_file
 
     for name, identity in SEALED_FILES.items():
@@ -262,7 +265,7 @@ def _seal_files(settings: Settings, keyring: Keyring) -> None:
 
 
 async def _refuse_unreadable(database: Database, keyring: Keyring) -> None:
-    """Raises: `OperatorError` while anything is left that could not be sealed anew."""
+    """Refuse to go on while anything is left that could not be sealed anew. Raises: `OperatorError`."""
     from common.db import envelopes
 
     async with database.connection() as connection:
@@ -286,7 +289,7 @@ async def _pass_time(progress: Progress, seconds: float) -> None:
 
 
 async def _await_edges(database: Database) -> None:
-    """Raises: `OperatorError` when an edge still serves what is sealed under the old key."""
+    """Wait until no edge serves what is sealed under the old key. Raises: `OperatorError`."""
     from common.clock import SystemClock
     from common.liveness import await_edges
 
@@ -308,7 +311,7 @@ async def _retire(database: Database, keyring: Keyring) -> None:
 
 @asynccontextmanager
 async def _alone(settings: Settings) -> AsyncIterator[Database]:
-    """A database for one rotation at a time. Raises: `OperatorError`."""
+    """Open the database for one rotation at a time. Raises: `OperatorError`."""
     from common.db.address import resolve_dsn
     from common.db.envelopes import rotating
     from common.db.pool import open_pool

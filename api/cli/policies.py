@@ -1,5 +1,7 @@
-"""What edges answer instead of forwarding: `frontage app suspend` and `resume`, and what `frontage domain block` shares
-with them."""
+"""Print and set what edges answer instead of forwarding.
+
+`frontage app suspend` and `resume`, and what `frontage domain block` shares with them.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,10 @@ Legal = Annotated[bool, typer.Option("--legal", help="Answer 451 (legal reasons)
 
 
 def suspend(application_id: options.Id, reason: Reason, legal: Legal = False, as_json: AsJson = False) -> None:
-    """Answer every request of every domain of an application with a reason page, at every edge at once; its domains
-    stay enrolled, also those that it enrols later."""
+    """Answer every request of every domain of an application with a reason page, at every edge at once.
+
+    Its domains stay enrolled, also those that it enrols later.
+    """
     from api.cli.services import CommandServices, run_with_services
     from api.rights import OPERATOR
 

@@ -22,7 +22,10 @@ _POLL_SECONDS = 0.05
 
 
 def require_free(settings: Settings) -> None:
-    """Raises: OperatorError naming every variable whose address cannot be listened on."""
+    """Refuse ports that are taken.
+
+    Raises: `OperatorError` naming every variable whose address cannot be listened on.
+    """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while (problem := find_problem(settings)) is not None:
         if time.monotonic() > deadline:
@@ -46,7 +49,7 @@ def find_problem(settings: Settings, listeners: Sequence[str] = LISTENERS) -> st
 
 
 def free_instead_of_taken(addresses: Iterable[HostPort]) -> dict[HostPort, HostPort]:
-    """A free port of the same host for each address that is in use."""
+    """Return a free port of the same host for each address that is in use."""
     instead: dict[HostPort, HostPort] = {}
     with contextlib.ExitStack() as held:  # all at once, so that no port is found twice
         for address in addresses:

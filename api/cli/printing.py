@@ -30,11 +30,12 @@ def make_console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Times and paths become strings."""
+    """Print one JSON document; times and paths become strings."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
 def print_result(value: Any, words: str, *, as_json: bool) -> None:
+    """Print the value as JSON, or the words for people."""
     if as_json:
         print_json(value)
     else:

@@ -43,24 +43,28 @@ class CommandServices:
 
     @property
     def users(self) -> UserService:
+        """Return the service of users."""
         from api.services.users import UserService
 
         return UserService(self.database, self.settings.base_url)
 
     @property
     def operations(self) -> OperatorOperations:
+        """Return the operations by hand on names and applications."""
         from api.services.domain_operations import OperatorOperations
 
         return OperatorOperations(self.database)
 
     @property
     def applications(self) -> OperatorApplications:
+        """Return the service of applications for operators."""
         from api.services.operator_applications import OperatorApplications
 
         return OperatorApplications(self.database, self.keyring)
 
     @property
     def webhooks(self) -> WebhookService:
+        """Return the service of webhooks."""
         from api.services.webhooks import WebhookService
 
         return WebhookService(self.database)
@@ -78,6 +82,7 @@ class CommandServices:
 
     @property
     def organisations(self) -> OrganisationService:
+        """Return the service of organisations."""
         from api.services.organisations import OrganisationService
 
         return OrganisationService(self.database, self.settings.base_url)

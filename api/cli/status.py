@@ -57,7 +57,7 @@ class _Machine:
 
 
 def _examine_machine(settings: Settings, at: datetime) -> _Machine:
-    """The disk and the clock of this machine, as `frontage doctor` judges them. `at`: what Postgres' clock shows."""
+    """Return what `frontage doctor` finds of the disk and the clock of this machine. `at`: Postgres' time."""
     from api.cli.doctor.clock import ClockBounds, check_clock
     from api.cli.doctor.findings import FindingState
     from api.cli.doctor.machine import check_disk

@@ -42,7 +42,7 @@ def up(as_json: AsJson = False) -> None:
 
 
 async def _until_signalled(settings: Settings, *, as_json: bool) -> None:
-    """A first signal ends `everything` in order, a second one at once."""
+    """Run `everything` until a signal: a first one ends it in order, a second one at once."""
     task = asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -62,6 +62,7 @@ async def _until_signalled(settings: Settings, *, as_json: bool) -> None:
 
 
 def ready_line(settings: Settings) -> str:
+    """Return the line that says where everything serves."""
     return (
         f"ready: http://{settings.edge_http} and https://{settings.edge_https} (edge),"
         f" {settings.base_url} (API), state in {settings.state_dir}"
@@ -75,7 +76,7 @@ def _addresses(settings: Settings) -> dict[str, str]:
 
 @contextlib.asynccontextmanager
 async def everything(settings: Settings, environ: Mapping[str, str]) -> AsyncIterator[Group]:
-    """The database and all roles, serving until the block is left. The caller holds the state directory.
+    """Run the database and all roles until the block is left. The caller holds the state directory.
 
     Raises: OperatorError, ChildFailed.
     """
@@ -85,7 +86,7 @@ async def everything(settings: Settings, environ: Mapping[str, str]) -> AsyncIte
 
 @contextlib.asynccontextmanager
 async def database(settings: Settings) -> AsyncIterator[EmbeddedPostgres | None]:
-    """A database with the newest schema: the one that is set, or the embedded Postgres, until the block is left.
+    """Provide a database with the newest schema until the block is left: the one that is set, or the embedded one.
 
     Raises: OperatorError, also when a port that the roles will need is taken.
     """
@@ -131,7 +132,10 @@ async def roles(environ: Mapping[str, str], postgres: EmbeddedPostgres | None) -
 
 
 def require_database(settings: Settings) -> None:
-    """Raises: OperatorError when no database is set and the embedded Postgres is not installed."""
+    """Refuse to start without a database.
+
+    Raises: OperatorError when none is set and the embedded Postgres is not installed.
+    """
     from common.postgres.binaries import require_installed
 
     if settings.database_url is None:
@@ -140,7 +144,7 @@ def require_database(settings: Settings) -> None:
 
 @contextlib.contextmanager
 def state_dir_held(settings: Settings) -> Iterator[None]:
-    """It is there, and ours alone. Nothing in it may be written before.
+    """Hold the state directory within the block, for us alone. Nothing in it may be written before.
 
     Raises: OperatorError when it cannot be written, or another `up` holds it.
     """

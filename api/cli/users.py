@@ -24,12 +24,16 @@ Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The user's e-mail a
 
 
 class RoleOption(StrEnum):
+    """A role in an organisation."""
+
     OWNER = "owner"
     DEVELOPER = "developer"
     VIEWER = "viewer"
 
 
 class PermissionOption(StrEnum):
+    """What an API key permits at most."""
+
     VIEW = "view"
     CHANGE = "change"
     OWN = "own"
@@ -211,8 +215,10 @@ def create_key(
     days: Annotated[int, typer.Option(min=1, max=365, help="After how many days it expires.")] = 90,
     _: AlwaysJson = False,
 ) -> None:
-    """Make an API key for a user, and print it: it is shown this once. It opens what the user may do, up to the
-    permission."""
+    """Make an API key for a user, and print it: it is shown this once.
+
+    It opens what the user may do, up to the permission.
+    """
     from api.cli.services import CommandServices, run_with_services
     from api.rights import OPERATOR
     from api.services.credentials import MadeKey

@@ -26,8 +26,10 @@ def replay(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send again every delivery that failed, of the events of a range of time. An interrupted replay is continued by
-    the same command."""
+    """Send again every delivery that failed, of the events of a range of time.
+
+    An interrupted replay is continued by the same command.
+    """
     from api.cli.services import CommandServices, run_with_services
     from api.services.webhooks import MOST_REPLAYED
 

@@ -16,7 +16,7 @@ ANSWER_SECONDS = 2.0
 
 
 def get_json(address: HostPort, path: str) -> dict[str, Any] | None:
-    """The JSON object that a role answers, whatever the status; None where no role answers."""
+    """Return the JSON object that a role answers, whatever the status; None where no role answers."""
     try:
         with urllib.request.urlopen(f"http://{address}{path}", timeout=ANSWER_SECONDS) as response:
             body = response.read()
@@ -32,6 +32,7 @@ def get_json(address: HostPort, path: str) -> dict[str, Any] | None:
 
 
 def accepts(address: HostPort) -> bool:
+    """Return whether the address accepts connections."""
     try:
         with socket.create_connection(address, timeout=ANSWER_SECONDS):
             return True

@@ -20,6 +20,7 @@ _SUBJECT = "certificates"
 
 
 def check_authorities(settings: Settings) -> Iterator[Finding]:
+    """Check that the authorities can be reached, and that they know our account."""
     if settings.issuer == "internal":
         yield note(_SUBJECT, "from a CA of our own, which browsers do not trust", "handbook, Go live with a public CA")
         return
@@ -35,7 +36,7 @@ def check_authorities(settings: Settings) -> Iterator[Finding]:
 
 
 def _problem_of_directory(settings: Settings, url: str) -> tuple[str, str] | None:
-    """What keeps us from an account there, and the remedy."""
+    """Return what keeps us from an account there, and the remedy."""
     from common.trust import authority_trust
 
     try:

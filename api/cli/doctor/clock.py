@@ -49,6 +49,7 @@ class ClockBounds:
 
 
 def judge_clock(now: datetime, evidence: Iterable[ClockBounds]) -> Finding:
+    """Compare the clock with the evidence that is farthest from it."""
     found = list(evidence)
     if not found:
         return note("clock", f"{now:%Y-%m-%d %H:%M} UTC, and there is nothing to compare it with", _REMEDY)
@@ -68,7 +69,7 @@ def _duration(seconds: float) -> str:
 
 
 async def ask_database(database: Database) -> list[ClockBounds]:
-    """Raises: `DatabaseUnavailable`."""
+    """Return what Postgres' clock shows. Raises: `DatabaseUnavailable`."""
     from common.db import health
 
     async with database.connection() as connection:
@@ -81,7 +82,7 @@ async def ask_database(database: Database) -> list[ClockBounds]:
 
 
 async def ask_root(servers: Iterable[HostPort]) -> list[ClockBounds]:
-    """The first server that answers with a signature counts."""
+    """Return what the first server shows that answers with a signature of the root zone."""
     import dns.asyncquery
     import dns.exception
     import dns.flags
@@ -113,7 +114,7 @@ def read_root_signature(answer: dns.message.Message) -> ClockBounds | None:
 
 
 def ask_authorities(settings: Settings) -> list[ClockBounds]:
-    """The Date of each ACME directory that answers. Blocks."""
+    """Return the Date of each ACME directory that answers. Blocks."""
     from common.trust import authority_trust
 
     evidence = []
@@ -129,4 +130,5 @@ def ask_authorities(settings: Settings) -> list[ClockBounds]:
 
 
 def check_clock(clock: Clock, evidence: Iterable[ClockBounds]) -> Finding:
+    """Compare the clock with the evidence as it is now."""
     return judge_clock(clock.now(), evidence)

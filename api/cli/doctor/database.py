@@ -20,7 +20,7 @@ _OLDEST_POSTGRES = 14
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Database]:
-    """Raises: `OperatorError`, `DatabaseUnavailable`."""
+    """Open the database. Raises: `OperatorError`, `DatabaseUnavailable`."""
     from common.db.address import resolve_dsn
     from common.db.pool import open_pool
 
@@ -29,7 +29,10 @@ async def opened(settings: Settings) -> AsyncIterator[Database]:
 
 
 async def check_database(database: Database) -> Finding:
-    """Raises: `DatabaseUnavailable`; `OperatorError` when the schema is not this program's."""
+    """Check the server and its schema.
+
+    Raises: `DatabaseUnavailable`; `OperatorError` when the schema is not this program's.
+    """
     from common.db.schema import find_newer_schema
 
     async with database.connection() as connection:
@@ -42,8 +45,10 @@ async def check_database(database: Database) -> Finding:
 
 
 async def check_space(database: Database) -> list[Finding]:
-    """Write enough to find a full disk, in a transaction that is rolled back; where the disk is this machine's, also
-    measure its free space."""
+    """Write enough to find a full disk, in a transaction that is rolled back.
+
+    Where the disk is this machine's, also measure its free space.
+    """
     from common.db import health
 
     subject = "database's disk"
@@ -63,7 +68,7 @@ async def check_space(database: Database) -> list[Finding]:
 
 
 async def check_keys(settings: Settings, database: Database) -> Finding:
-    """The master key, with what the database knows of it."""
+    """Check the master key against what the database knows of it."""
     from common.db.secrets_canary import ensure_canary, known_keys
     from common.secrets import load_keyring
 
@@ -116,7 +121,7 @@ async def check_webhooks(database: Database) -> list[Finding]:
 
 
 async def check_work(settings: Settings, database: Database) -> list[Finding]:
-    """What `frontage status` shows beside the nodes, of which `check_nodes` knows more."""
+    """Check what `frontage status` shows beside the nodes, of which `check_nodes` knows more."""
     from common.db.ca_ledger import Limits
     from common.db.status import read_status
     from common.installation_problems import NODES, find_problems

@@ -20,7 +20,7 @@ _SEE_LOG = "see Postgres' log for the reason"
 
 
 def examine(environ: Mapping[str, str] = os.environ) -> list[Finding]:
-    """Takes some seconds at most; blocks."""
+    """Make all checks; it takes some seconds at most, and blocks."""
     from common.settings import load
 
     try:
@@ -80,7 +80,7 @@ def _examine_roles(settings: Settings) -> list[Finding]:
 
 
 async def _examine_database(settings: Settings, opened: Database, own_clock: Clock) -> list[Finding]:
-    """Raises: `OperatorError`, `DatabaseUnavailable`."""
+    """Make the checks that ask the database. Raises: `OperatorError`, `DatabaseUnavailable`."""
     return [
         await database.check_database(opened),
         *await _permitted("master key", _listed(database.check_keys(settings, opened))),
@@ -96,7 +96,7 @@ async def _listed(check: Awaitable[Finding]) -> list[Finding]:
 
 
 async def _permitted(subject: str, check: Awaitable[list[Finding]]) -> list[Finding]:
-    """The check's findings, or one that it is not possible now, or with this login."""
+    """Return the check's findings, or one that it is not possible now, or with this login."""
     try:
         return await check
     except DatabaseBusy as error:

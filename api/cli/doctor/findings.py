@@ -8,6 +8,8 @@ from typing import Any
 
 
 class FindingState(StrEnum):
+    """How what was checked stands."""
+
     OK = "ok"
     NOTE = "note"  # works, or may; the operator should know
     BROKEN = "broken"
@@ -24,25 +26,30 @@ class Finding:
 
     @property
     def text(self) -> str:
+        """Return what was seen, with the remedy where there is one."""
         return f"{self.seen}: {self.remedy}" if self.remedy else self.seen
 
     def as_json(self) -> dict[str, Any]:
+        """Return the finding as a JSON object."""
         return asdict(self)
 
 
 def ok(subject: str, seen: str) -> Finding:
+    """Return a finding of what is well."""
     return Finding(subject, FindingState.OK, seen)
 
 
 def note(subject: str, seen: str, remedy: str) -> Finding:
+    """Return a finding of what an operator should know."""
     return Finding(subject, FindingState.NOTE, seen, remedy)
 
 
 def broken(subject: str, seen: str, remedy: str) -> Finding:
+    """Return a finding of what does not work."""
     return Finding(subject, FindingState.BROKEN, seen, remedy)
 
 
 def from_error(subject: str, error: Exception) -> Finding:
-    """An `OperatorError` has the form ``problem: remedy`` where there is a remedy to name."""
+    """Return the finding of an error, which has the form ``problem: remedy`` where there is a remedy to name."""
     seen, _, remedy = str(error).partition(": ")
     return broken(subject, seen, remedy or "put that right, then run `frontage doctor` again")

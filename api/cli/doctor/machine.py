@@ -31,6 +31,7 @@ def is_up(settings: Settings) -> bool:
 
 
 def check_state_dir(settings: Settings) -> Finding:
+    """Check that the state directory can be used."""
     directory = settings.state_dir
     subject = "state directory"
     if not directory.exists():
@@ -97,10 +98,12 @@ def _exists(path: Path) -> bool:
 
 
 def check_ports(settings: Settings, *, is_up: bool) -> Finding:
+    """Check that the ports are free, or in use by what should hold them."""
     return _check_ports_of_up(settings) if is_up else _check_ports_of_roles(settings)
 
 
 def check_plain_text(settings: Settings) -> list[Finding]:
+    """Check that no secret crosses a network in plain text."""
     from api.rules.plain_text import find_exposure, find_open_listener
 
     subject = "plain text"

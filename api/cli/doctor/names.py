@@ -18,6 +18,7 @@ _TARGETS = {"FRONTAGE_POWER_TARGET": "power_target", "FRONTAGE_SSL_TARGET": "ssl
 
 
 async def check_servers(settings: Settings) -> Finding:
+    """Check that each of the configured DNS servers answers."""
     servers = resolvers_of(settings)
     if not servers:
         return broken("DNS servers", "none is configured", "set FRONTAGE_DNS_SERVERS")
@@ -90,7 +91,9 @@ async def _check_target(settings: Settings, variable: str) -> Finding:
 
 
 async def _reach(settings: Settings, target: str) -> tuple[list[str], Reached]:
-    """The target's addresses, and where requests arrive: at port 80, else where the edge of this machine listens.
+    """Return the target's addresses, and the port at which requests arrive.
+
+    That is port 80, or else where the edge of this machine listens.
 
     Raises: `OperatorError` without a master key, which identifies our edges.
     """

@@ -23,7 +23,7 @@ _EDGES_WITHIN_SECONDS = 1.0
 
 
 def check_edge(settings: Settings) -> list[Finding]:
-    """The edge on this machine, if one runs."""
+    """Check the edge on this machine, if one runs."""
     return judge_edge(settings, get_json(settings.edge_admin, "/readyz"))
 
 
@@ -59,7 +59,7 @@ def _judge_replica(settings: Settings, replica: dict[str, Any]) -> Finding:
 
 
 async def check_nodes(database: Database, clock: Clock) -> list[Finding]:
-    """Raises: `DatabaseUnavailable`."""
+    """Check the edges and monitors by their leases. Raises: `DatabaseUnavailable`."""
     from common.db import edge_nodes, health, monitor_nodes
     from common.liveness import await_edges
 
@@ -108,6 +108,7 @@ def _judge_upgrade(edge: EdgeNode, failed: FailedUpgrade) -> Finding:
 
 
 def judge_monitors(monitors: Sequence[MonitorNode], *, is_used: bool) -> list[Finding]:
+    """Judge the monitors by their leases."""
     alive = [monitor for monitor in monitors if monitor.is_alive]
     if not alive:
         last = max((monitor.lease_until for monitor in monitors), default=None)

@@ -14,6 +14,7 @@ _COLOURS = {FindingState.OK: "green", FindingState.NOTE: "yellow", FindingState.
 
 
 def show(findings: Sequence[Finding], *, as_json: bool) -> None:
+    """Print the findings, as JSON or in words."""
     if as_json:
         is_ok = all(finding.state is not FindingState.BROKEN for finding in findings)
         content = {"ok": is_ok, "findings": [finding.as_json() for finding in findings]}

@@ -25,9 +25,11 @@ Severity = Literal["critical", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """`lasting`: how long `expression` holds before the alert fires, as Prometheus writes it. `meaning` and `remedy`
-    are for the operator, a sentence or two each; `section` is the handbook's section
-    with more: a page and an anchor in it."""
+    """An alert rule for Prometheus.
+
+    `lasting`: how long `expression` holds before the alert fires, as Prometheus writes it. `meaning` and `remedy` are
+    for the operator, a sentence or two each; `section` is the handbook's section with more: a page and an anchor in it.
+    """
 
     name: str
     severity: Severity
@@ -327,7 +329,7 @@ ALERTS: Final = (
 
 
 def rules(handbook: str) -> dict[str, Any]:
-    """The rules as Prometheus reads them. `handbook` is the address below which its pages lie."""
+    """Return the rules as Prometheus reads them. `handbook` is the address below which its pages lie."""
     found = [
         {
             "alert": alert.name,
@@ -346,7 +348,7 @@ def rules(handbook: str) -> dict[str, Any]:
 
 
 def in_yaml(rules: dict[str, Any]) -> str:
-    """The file of these rules."""
+    """Return the file of these rules."""
     return "\n".join(_lines(rules)) + "\n"
 
 

@@ -122,7 +122,7 @@ CHARTS: Final = (
 
 
 def dashboard() -> str:
-    """The JSON that Grafana imports; it asks for the Prometheus to read from."""
+    """Return the JSON that Grafana imports; it asks for the Prometheus to read from."""
     definition = {
         "title": "Frontage",
         "uid": "frontage",

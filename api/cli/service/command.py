@@ -74,7 +74,7 @@ def _count(workers: int | None) -> int:
 
 
 def _program() -> str:
-    """The command that runs now, which the units will start."""
+    """Return the command that runs now, which the units will start."""
     here = Path(sys.executable).with_name("frontage")
     found = str(here) if here.exists() else shutil.which("frontage")
     if found is None:

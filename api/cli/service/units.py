@@ -9,6 +9,8 @@ from typing import Final
 
 
 class Role(StrEnum):
+    """A role that a unit starts."""
+
     EDGE = "edge"
     API = "api"
     MONITOR = "monitor"
@@ -140,8 +142,11 @@ CMD ["--help"]
 def units(
     program: str, roles: tuple[Role, ...] = ROLES, *, workers: int = 1, api_listen: str = API_LISTEN
 ) -> dict[str, str]:
-    """The text of each file by its path. `program` is the path of ``frontage``; `workers` of the edge each get a
-    listener of their own; systemd listens on `api_listen` for the API."""
+    """Return the text of each file by its path.
+
+    `program` is the path of ``frontage``; `workers` of the edge each get a listener of their own; systemd listens on
+    `api_listen` for the API.
+    """
     files = {"/etc/sysusers.d/frontage.conf": _USER}
     for role in roles:
         files[f"{SYSTEMD}/frontage-{role}.service"] = _SERVICE.substitute(
@@ -165,10 +170,10 @@ def units(
 
 
 def environment() -> str:
-    """The environment file to begin with; its values are examples."""
+    """Return the environment file to begin with; its values are examples."""
     return _ENVIRONMENT
 
 
 def container() -> str:
-    """A Containerfile, to be built in a clone of the repository; the image has no part of the clone itself."""
+    """Return a Containerfile to be built in a clone of the repository; the image has no part of the clone itself."""
     return _CONTAINER.substitute(ports="8080 8443 8000")
