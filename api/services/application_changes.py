@@ -28,8 +28,12 @@ async def change(
     proven: Collection[TargetContest] = (),
     **changes: Unpack[ApplicationChanges],
 ) -> Application | None:
-    """Change settings. Return the application as it now is, None where there is none. With the contests in `proven`,
-    cname targets move here. Raises: `CnameTargetTaken`."""
+    """Change settings, and return the application as it now is, or None where there is none.
+
+    With the contests in `proven`, cname targets move here.
+
+    Raises: `CnameTargetTaken`.
+    """
     before = await applications.get_application(connection, application_id)
     if before is None or not changes:
         return before

@@ -45,7 +45,10 @@ async def make_application(
     webhook_url: str | None = None,
     organisation_id: str | None = None,
 ) -> MadeApplication:
-    """Settings as `api.rules.application_settings` reads them. Raises: `CnameTargetTaken`."""
+    """Make an application with its secrets; settings as `api.rules.application_settings` reads them.
+
+    Raises: `CnameTargetTaken`.
+    """
     made = MadeApplication(minting.mint_id(), minting.mint_client_secret(), minting.mint_webhook_secret())
     await application_changes.create(
         connection,
@@ -67,9 +70,10 @@ async def make_application(
 async def rotate_client_secret(
     connection: Connection, keyring: Keyring, application_id: str, *, keeps_links: bool = False
 ) -> str | None:
-    """The new secret; the one so far works for another `PREVIOUS_SECRET_LIFETIME`. None: no such application.
+    """Make a new client secret, and return it, or None where there is no such application.
 
-    With the one so far end the links, flows and configurations that its tokens made, unless `keeps_links`.
+    The one so far works for another `PREVIOUS_SECRET_LIFETIME`. With it end the links, flows and configurations that
+    its tokens made, unless `keeps_links`.
     """
     secret = minting.mint_client_secret()
     sealed = keyring.seal(secret.encode(), db.client_secret_identity(application_id))
@@ -84,7 +88,10 @@ async def rotate_client_secret(
 
 
 async def rotate_webhook_secret(connection: Connection, keyring: Keyring, application_id: str) -> str | None:
-    """The new secret; the one so far signs beside it for `PREVIOUS_SECRET_LIFETIME`. None: no such application."""
+    """Make a new webhook secret, and return it, or None where there is no such application.
+
+    The one so far signs beside it for `PREVIOUS_SECRET_LIFETIME`.
+    """
     secret = minting.mint_webhook_secret()
     sealed = keyring.seal(secret.encode(), db.webhook_secret_identity(application_id))
     rotated = await db.rotate_webhook_secret(connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME)
@@ -101,8 +108,9 @@ async def switch_service_auth(
     wanted: ServiceAuthChange | None,
     own_value: str | None = None,
 ) -> str | None:
-    """Change X-Service-Auth. `own_value`: as `application_settings.read_service_auth` returns it; None mints one.
-    Returns the new value, where one was made or given.
+    """Change X-Service-Auth, and return the new value, where one was made or given.
+
+    `own_value`: as `application_settings.read_service_auth` returns it; None mints one.
 
     Raises: `ServiceAuthRefused`.
     """
@@ -138,7 +146,10 @@ async def switch_service_auth(
 async def switch_signature(
     connection: Connection, keyring: Keyring, before: db.Application, wanted: SecretChange | None
 ) -> str | None:
-    """The new key, where one was made; one that it replaces signs beside it for a while."""
+    """Change the signature, and return the new key, where one was made.
+
+    A key that it replaces signs beside it for a while.
+    """
     lifetime = signatures.PREVIOUS_KEY_LIFETIME
     if wanted == "off" and await db.set_signature_key(connection, before.id, None, lifetime):
         await _record(connection, "application.end_signature", before.id)

@@ -36,8 +36,10 @@ async def set_password(connection: Connection, user: User, password_hash: str, *
 
 
 async def mint_link(connection: Connection, base_url: str, user: User, *, by_key: str | None = None) -> str:
-    """Make a link that signs the user in once, and revoke earlier ones. Whoever is given it is recorded by the caller,
-    as the reason differs. `by_key`: the API key that it is made with, and ends with."""
+    """Make a link that signs the user in once, and revoke earlier ones.
+
+    The caller records why, as that differs. `by_key`: the API key that it is made with, and ends with.
+    """
     token = mint_random_token()
     await sessions.create_link(connection, hash_token(token), user.id, sessions.LINK_LIFETIME, by_key=by_key)
     return link_of(base_url, token)
@@ -101,8 +103,10 @@ async def note_passkey_use(connection: Connection, key: StoredKey, credential_id
 async def remove_passkey(
     connection: Connection, user: User, credential_id: bytes, *, but: bytes | None = None
 ) -> str | None:
-    """Remove the passkey, and end the sessions that it may have started, except the one with the hash `but`. Return its
-    name, or None when the user has no such passkey."""
+    """Remove the passkey, and return its name, or None when the user has no such passkey.
+
+    The sessions that it may have started end with it, except the one with the hash `but`.
+    """
     name = await passkeys.remove(connection, user.id, credential_id)
     if name is not None:
         await sessions.end_all(connection, user.id, but=but)

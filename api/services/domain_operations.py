@@ -1,8 +1,8 @@
-"""What is done by hand with names and applications, each with its entry in the audit log: renew, revoke, check again,
-block, suspend, release, and let alarms out.
+"""Do by hand what concerns a name or an application, each with its entry in the audit log.
 
-The functions are one use case each, in the transaction that the caller opens; who may do it is the caller's to decide.
-`OperatorOperations` does them with an operator's rights, on any name, for the command line.
+Renew, revoke, check again, block, suspend, release, transfer, and let alarms out. The functions are one use case each,
+in the transaction that the caller opens; who may do it is the caller's to decide. `OperatorOperations` does them with
+an operator's rights, on any name, for the command line.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ async def renew(connection: Connection, domain: str, application_id: str, *, mos
 async def revoke(
     connection: Connection, domain: str, application_id: str, reason: int, *, at_once: bool = False
 ) -> bool:
-    """Revoke the application's certificate of the domain (RFC 5280 §5.3.1); in place of one that serves another is
-    ordered. Return whether there was a certificate."""
+    """Revoke the application's certificate of the domain (RFC 5280 §5.3.1), and return whether there was one.
+
+    In place of one that serves, another is ordered.
+    """
     if not await orders.request_replacement(connection, domain, application_id, reason, at_once=at_once):
         return False
     after = {"reason": reason}
@@ -151,8 +153,12 @@ class OperatorOperations:
             await recheck(connection, name.text)
 
     async def recheck_all(self, rights: Rights, application: Application) -> int:
-        """Have the names of an application whose DNS led elsewhere checked again, some at a time, each time in a short
-        transaction. Return how many they are. Raises: `Refused`."""
+        """Have the names of an application whose DNS led elsewhere checked again. Return how many.
+
+        Some at a time, each time in a short transaction.
+
+        Raises: `Refused`.
+        """
         rights.require_operator(Permission.OWN)
         after, count = "", 0
         while True:
@@ -168,8 +174,12 @@ class OperatorOperations:
             after = names[-1]
 
     async def release(self, rights: Rights, name: DomainName) -> str | None:
-        """Free the name: it is served no more, and no application is remembered as its holder. Return the holder so
-        far. Raises: `Refused`."""
+        """Free the name, and return the holder so far.
+
+        It is served no more, and no application is remembered as its holder.
+
+        Raises: `Refused`.
+        """
         rights.require_operator(Permission.OWN)
         async with self.database.transaction() as connection:
             await certificates.lock_domain(connection, name.text)

@@ -42,8 +42,11 @@ class NewApplicationSettings:
 
 @dataclass(frozen=True, slots=True)
 class WantedChanges:
-    """What is to change; None leaves a thing as it is. `organisation`: its id or name, empty for none; `error_page`:
-    empty for ours. `own_service_auth`: the value of X-Service-Auth, None to have one made."""
+    """What is to change; None leaves a thing as it is.
+
+    `organisation`: its id or name, empty for none; `error_page`: empty for ours. `own_service_auth`: the value of
+    X-Service-Auth, None to have one made.
+    """
 
     settings: ApplicationChanges
     organisation: str | None = None
@@ -103,7 +106,7 @@ class OperatorApplications:
             return await self._switch(connection, before, wanted)
 
     async def _switch(self, connection: Connection, before: Application, wanted: WantedChanges) -> MadeSecrets:
-        """Raises: `Refused`."""
+        """Change the secrets. Raises: `Refused`."""
         own = wanted.own_service_auth
         try:
             value = await secrets.switch_service_auth(connection, self.keyring, before.id, wanted.service_auth, own)
@@ -136,7 +139,7 @@ class OperatorApplications:
 
 
 async def _lock(connection: Connection, application_id: str) -> Application:
-    """Raises: `Refused`."""
+    """Return the application, locked. Raises: `Refused`."""
     application = await lock_application(connection, application_id)
     if application is None:
         raise _unknown(application_id)
@@ -154,7 +157,7 @@ async def _organisation_id(connection: Connection, text: str | None) -> str | No
 
 
 def _found(secret: str | None, application_id: str) -> str:
-    """Raises: `Refused`."""
+    """Return the secret, where there is the application. Raises: `Refused`."""
     if secret is None:
         raise _unknown(application_id)
     return secret

@@ -1,5 +1,6 @@
-"""Organisations and their members, for the API and the dashboard alike: an owner decides who is a member, an operator
-makes organisations.
+"""Organisations and their members, for the API, the dashboard and the command line.
+
+An owner decides who is a member, an operator makes organisations.
 
 Rules
     a user with an account already is added by an operator alone, and a higher role for a user that belongs to other
@@ -39,21 +40,23 @@ _OWN_LINK = "an API key makes no link for its own user: make it on the dashboard
 
 @dataclass(frozen=True, slots=True)
 class OrganisationService:
-    """Organisation use cases. One instance per process; each call takes the caller's rights. `base_url`: where links
-    lead."""
+    """Organisation use cases. One instance per process; each call takes the caller's rights.
+
+    `base_url`: where links lead.
+    """
 
     database: Database
     base_url: str
 
     async def list_part(self, rights: Rights, *, after: str, most: int) -> list[Organisation]:
-        """Those that the user may see, by name, after the name `after`."""
+        """Return the organisations that the user may see by name, after the name `after`."""
         async with self.database.connection() as connection:
             return await users.list_organisations(
                 connection, after=after, most=most, organisation_ids=rights.visible_organisation_ids
             )
 
     async def create(self, rights: Rights, name: str) -> Organisation:
-        """Raises: `Refused`."""
+        """Make an organisation. Raises: `Refused`."""
         rights.require_operator(Permission.OWN)
         async with self.database.transaction() as connection:
             return await _create(connection, name)
@@ -61,7 +64,7 @@ class OrganisationService:
     async def find(
         self, rights: Rights, organisation_id: str, permission: Permission = Permission.VIEW
     ) -> Organisation:
-        """Raises: `Refused`."""
+        """Return the organisation with this id. Raises: `Refused`."""
         rights.require(permission, organisation_id)
         found = None
         if is_id(organisation_id):
@@ -81,13 +84,17 @@ class OrganisationService:
         return found
 
     async def list_members(self, organisation: Organisation, *, after: str, most: int) -> list[Member]:
-        """By address, after the address `after`."""
+        """Return members by address, after the address `after`."""
         async with self.database.connection() as connection:
             return await users.list_members(connection, organisation.id, after=after, most=most)
 
     async def put_member(self, rights: Rights, organisation: Organisation, email: str, role: Role) -> str | None:
-        """Add a user, who is made where there is none with this address, or change a member's role. Returns a link that
-        signs the user in once, where that is new or has gained rights. Raises: `Refused`."""
+        """Add a user, or change a member's role. Return a link where the user is new or has gained rights.
+
+        A user is made where there is none with this address; the link signs that user in once.
+
+        Raises: `Refused`.
+        """
         rights.require(Permission.OWN, organisation.id)
         try:
             address = parse_email(email)
@@ -106,12 +113,12 @@ class OrganisationService:
             return await self._mint_link(connection, rights, added) if has_gained or user is None else None
 
     async def find_removable(self, rights: Rights, organisation: Organisation, user_id: str) -> Member:
-        """The member that `remove_member` would remove. Raises: `Refused`."""
+        """Return the member that `remove_member` would remove. Raises: `Refused`."""
         async with self.database.transaction() as connection:
             return await _find_removable(connection, rights, organisation, user_id)
 
     async def remove_member(self, rights: Rights, organisation: Organisation, user_id: str) -> Member:
-        """Raises: `Refused`."""
+        """Remove the member, and return it. Raises: `Refused`."""
         async with self.database.transaction() as connection:
             member = await _find_removable(connection, rights, organisation, user_id)
             await users.remove_membership(connection, member.user.id, organisation.id)
@@ -125,7 +132,7 @@ class OrganisationService:
         return member
 
     async def make_link(self, rights: Rights, organisation: Organisation, user_id: str) -> tuple[Member, str]:
-        """A link that signs the member in once. Raises: `Refused`."""
+        """Make a link that signs the member in once. Raises: `Refused`."""
         rights.require(Permission.OWN, organisation.id)
         async with self.database.transaction() as connection:
             member = await _find_member(connection, organisation, user_id)
@@ -136,7 +143,7 @@ class OrganisationService:
             return member, await self._mint_link(connection, rights, member.user)
 
     async def _mint_link(self, connection: Connection, rights: Rights, user: User) -> str:
-        """Raises: `Refused`."""
+        """Make a link by these rights. Raises: `Refused`."""
         if rights.by_key is not None:
             holder = await user_keys.hold(connection, rights.by_key)
             if holder is None:
@@ -147,14 +154,18 @@ class OrganisationService:
 
 
 async def join(connection: Connection, user: User, text: str, role: Role) -> None:
-    """Make a new user a member of the organisation with this id or name; one that is missing is made. The caller makes
-    the link that signs the user in. Raises: `Refused`."""
+    """Make a new user a member of the organisation with this id or name; one that is missing is made.
+
+    The caller makes the link that signs the user in.
+
+    Raises: `Refused`.
+    """
     organisation = await users.find_organisation(connection, text) or await _create(connection, text)
     await _give_role(connection, organisation, user, None, role)
 
 
 async def _create(connection: Connection, name: str) -> Organisation:
-    """Raises: `Refused`."""
+    """Make an organisation. Raises: `Refused`."""
     try:
         made = await users.create_organisation(connection, read_name(name))
     except InvalidSetting as error:
@@ -189,7 +200,7 @@ def _shared(user: User, what: str) -> Refused:
 
 
 async def _find_member(connection: Connection, organisation: Organisation, user_id: str) -> Member:
-    """Raises: `Refused`."""
+    """Return the member. Raises: `Refused`."""
     member = await users.get_member(connection, organisation.id, user_id)
     if member is None:
         raise Refused(NOT_A_MEMBER, hint=f"the user is no member of {organisation.name}")
@@ -197,7 +208,7 @@ async def _find_member(connection: Connection, organisation: Organisation, user_
 
 
 async def _find_removable(connection: Connection, rights: Rights, organisation: Organisation, user_id: str) -> Member:
-    """Raises: `Refused`."""
+    """Return a member that these rights may remove. Raises: `Refused`."""
     leaves = user_id == rights.user_id and rights.at_most is Permission.OWN
     rights.require(Permission.VIEW if leaves else Permission.OWN, organisation.id)
     member = await _find_member(connection, organisation, user_id)
@@ -206,7 +217,7 @@ async def _find_removable(connection: Connection, rights: Rights, organisation: 
 
 
 async def _refuse_last_owner(connection: Connection, organisation: Organisation, member: Member) -> None:
-    """Raises: `Refused`."""
+    """Refuse to let the organisation's only owner go. Raises: `Refused`."""
     try:
         await users.refuse_last_owner(connection, organisation.id, member)
     except users.LastOwner as error:

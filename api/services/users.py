@@ -35,8 +35,10 @@ from common.db.users import AlreadyExists, Membership, User
 
 @dataclass(frozen=True, slots=True)
 class NewUser:
-    """A user to be made. `organisation`: its id or name; one that is missing is made. `password_hash`: None where only
-    the link signs in."""
+    """A user to be made.
+
+    `organisation`: its id or name; one that is missing is made. `password_hash`: None where only the link signs in.
+    """
 
     email: str
     is_operator: bool = False
@@ -47,8 +49,10 @@ class NewUser:
 
 @dataclass(frozen=True, slots=True)
 class UserService:
-    """User use cases. Each call takes the caller's rights, which must be an operator's. `base_url`: where links
-    lead."""
+    """User use cases. Each call takes the caller's rights, which must be an operator's.
+
+    `base_url`: where links lead.
+    """
 
     database: Database
     base_url: str
@@ -99,8 +103,12 @@ class UserService:
             return user, await credentials.mint_link(connection, self.base_url, user)
 
     async def set_operator(self, rights: Rights, email: str, *, is_operator: bool) -> tuple[User, str | None]:
-        """Give the user an operator's rights, or end them. Return a link for a user that has gained rights: all else
-        that signed that user in has ended. Raises: `Refused`."""
+        """Give the user an operator's rights, or end them. Return a link for a user that has gained rights.
+
+        All else that signed that user in has ended.
+
+        Raises: `Refused`.
+        """
         rights.require_operator(Permission.OWN)
         async with self.database.transaction() as connection:
             user = await _find(connection, email)
@@ -188,7 +196,7 @@ def read_address(email: str) -> str:
 
 
 async def _find(connection: Connection, email: str) -> User:
-    """Raises: `Refused`."""
+    """Return the user with this address. Raises: `Refused`."""
     address = read_address(email)
     user = await users.find_user(connection, address)
     if user is None:

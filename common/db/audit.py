@@ -1,8 +1,8 @@
 """The audit log as rows: every change that a request, a command or a user of the dashboard made.
 
-Owns the SQL of ``audit``. The functions of `common.db` that change something record it, in the transaction of the
-change, so that neither is there without the other. The actor is `common.actors.current_actor`; without one nothing is
-recorded.
+Owns the SQL of ``audit``. A use case records its change once, in the transaction of the change, so that neither is
+there without the other: in `api.services`, or in a query module where flows, batches and proofs of ownership make the
+same change. The actor is `common.actors.current_actor`; without one nothing is recorded.
 
 Rules
     `before` and `after` hold only what differs; a change that changes nothing is not recorded
