@@ -10,6 +10,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
+from api.services import application_changes
 from api.services.removals import Removals
 from common.actors import Actor, acting
 from common.db import application_removal, domains, policies
@@ -278,7 +279,7 @@ async def test_a_deletion_that_another_process_continues_names_the_request_that_
     await partner.post("shop.customer.test")
     async with service.database.transaction() as connection:
         with acting(Actor("api", partner.id, "asked-for-it")):
-            await application_removal.begin(connection, partner.id)
+            await application_changes.begin_removal(connection, partner.id)
     await application_removal.remove_all(service.database, partner.id)  # without the actor: another process
     async with service.database.connection() as connection:
         changes = await connection.fetch(
