@@ -30,6 +30,7 @@ MOST_RECORDS = 50
 MOST_TEXT_CHARACTERS = 1024
 MOST_PATHS = 100
 _MOST_LEVELS = 16
+_MOST_WARNINGS = 50
 
 SERVICE_SERVERS: Final = "{SERVICE_SERVERS}"
 PLACEHOLDER = re.compile(r"\{(SERVICE_SERVERS|CNAME_TARGET|SUBDOMAIN|SLD|TLD)\}")
@@ -119,7 +120,7 @@ def parse_configuration(given: Mapping[str, Any]) -> Configuration:
         prefilled_domains=_all(values.get("prefilledDomain")),
         user_id=values.get("userId"),
         stored=MappingProxyType(stored),
-        warnings=(*_unknown_keys(given, _KEYS, ""), *warnings),
+        warnings=_bounded((*_unknown_keys(given, _KEYS, ""), *warnings)),
     )
 
 
@@ -129,6 +130,12 @@ def _is_storable(value: Any, levels: int = _MOST_LEVELS) -> bool:
     if isinstance(value, Mapping):
         value = [*value, *value.values()]
     return not isinstance(value, list) or (levels > 0 and all(_is_storable(each, levels - 1) for each in value))
+
+
+def _bounded(warnings: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the first warnings: each answer and each event of a flow has them."""
+    more = len(warnings) - _MOST_WARNINGS
+    return warnings if more <= 0 else (*warnings[:_MOST_WARNINGS], f"{more} more warnings are left out")
 
 
 def _unknown_keys(given: Mapping[str, Any], known: Mapping[str, Any], where: str) -> list[str]:

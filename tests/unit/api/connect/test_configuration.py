@@ -102,3 +102,12 @@ def test_tokens_are_not_kept() -> None:
         "dnsRecords": [CNAME],
         "userId": "u",
     }
+
+
+def test_warnings_are_bounded() -> None:
+    """74 KB of unknown keys made each answer of the flow 374 KB."""
+    junk = {f"key{number}": 1 for number in range(5000)}
+    record = {"type": "A", "host": "@", "value": "192.0.2.1", "ttl": 300}
+    for given in ({"dnsRecords": [record], **junk}, {"dnsRecords": [record | junk]}):
+        warnings = parse_configuration(given).warnings
+        assert (len(warnings), warnings[-1]) == (51, "4950 more warnings are left out")
