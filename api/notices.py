@@ -55,6 +55,11 @@ _CONNECTING: Final[Mapping[OriginFault, str]] = MappingProxyType(
 """What an edge met at an origin, by the fault."""
 
 
+def describe_outage(fault: OriginFault) -> str:
+    """Return what edges met at an origin, as the end of a sentence about them."""
+    return _CONNECTING[fault]
+
+
 def of_edges(reach: Reach) -> list[Notice]:
     """At most one."""
     if not reach.alive:

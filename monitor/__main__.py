@@ -90,6 +90,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         every: dict[str, Work | Listener] = {**due.certificates, **due.monitoring, **due.listeners(dsn)}
         work: dict[str, Callable[[], Awaitable[None]]] = {name: each.run for name, each in every.items()}
         work |= {"retention": retention.run, "lease": lease.run, "cname targets": wiring.target_watch().run}
+        work["origins"] = wiring.origin_watch().run
         if (registries := wiring.registries()) is not None:
             work["RDAP servers"] = registries.run
         await lease.report(database)  # a monitor that is ready is known to run

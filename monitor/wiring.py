@@ -41,6 +41,7 @@ from monitor.concurrency_shares import ConcurrencyShares
 from monitor.connect.enrolment import FlowEnrolment
 from monitor.connect.steps import Steps
 from monitor.connect.steps import make_runner as make_flow_runner
+from monitor.origin_watch import OriginWatch
 from monitor.rdap_bootstrap import BootstrapRefresh
 from monitor.target_watch import TargetWatch
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
@@ -163,6 +164,9 @@ class MonitorWiring:
 
     def target_watch(self) -> TargetWatch:
         return TargetWatch(self.database, self._resolver(), ServiceTargets.of(self.settings))
+
+    def origin_watch(self) -> OriginWatch:
+        return OriginWatch(self.database, OriginProbe(self._policy, self.settings.dns_servers))
 
     def _runner(self, queue: Any, perform: Callable[..., Awaitable[Any]], concurrency: int) -> Runner[Any]:
         return Runner[Any](self.database, queue, perform, concurrency=concurrency, random=self.random)

@@ -72,6 +72,8 @@ EVENT_TYPES: Final[Mapping[str, str]] = MappingProxyType(
         "domain.added": "Domain added",
         "domain.flow.completed": "Connect flow completed",
         "domain.flow.undone": "Connect flow undone",
+        "domain.origin_failing": "Origin fails",
+        "domain.origin_recovered": "Origin answers again",
         "domain.power": "Power status",
         "domain.propagation.timeout": "DNS change not seen in time",
         "domain.record_missing": "Records missing",

@@ -72,3 +72,18 @@ class SecureEvent(TypedDict):
     sequence: int
     secure_status: str
     reason: NotRequired[str | None]
+
+
+class OriginEvent(TypedDict):
+    """An origin of the application's domains began to fail, or answers again."""
+
+    id: str
+    type: Literal["domain.origin_failing", "domain.origin_recovered"]
+    origin: str
+    """As URLs begin: scheme, host, and a port that is not the scheme's own."""
+    fault: str
+    since: str
+    domains: int
+    """That lead there."""
+    example: str | None
+    """One of them."""

@@ -88,13 +88,14 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class ListRow:
     """`status`: active or inactive of Power and Secure; present, missing or unchecked of Monitor. `not_after` is the
-    certificate's."""
+    certificate's. `origin_fails`: it is reported that its origin gives edges no answer."""
 
     key: ListKey
     application_name: str
     status: str
     not_after: datetime | None
     moved_away: bool
+    origin_fails: bool = False
 
     @property
     def name(self) -> str:
@@ -218,6 +219,43 @@ async def list_uncertified(connection: Connection, applications: Sequence[str] |
             "active",
             None,
             False,
+        )
+        for row in rows
+    ]
+
+
+_UNANSWERED = """
+    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, c.not_after
+    from origin_outages o
+    join applications a on a.id = o.application_id
+    join lateral (
+        (select * from domains where application_url is not null and application_id = o.application_id
+            and (application_url = o.origin or starts_with(application_url, o.origin || '/')) limit $1)
+        union all
+        (select * from domains
+            where application_url is null and redirect_to is null and application_id = o.application_id
+                and (a.application_url = o.origin or starts_with(a.application_url, o.origin || '/')) limit $1)
+    ) d on d.active_until > now()
+    left join certificates c on c.domain = d.domain and c.released_at is null
+    where o.reported_at is not null and {whose}
+    order by d.domain, d.product limit $1
+"""
+
+
+async def list_unanswered(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
+    """Active domains whose origin is reported to fail (`common.db.origin_outages`)."""
+    if applications is None:
+        rows = await connection.fetch(_UNANSWERED.format(whose="true"), most)
+    else:
+        rows = await connection.fetch(_UNANSWERED.format(whose="o.application_id = any($2)"), most, list(applications))
+    return [
+        ListRow(
+            ListKey(row["domain"], row["product"], row["application_id"], row["created_at"], row["active_until"], True),
+            row["application_name"],
+            "active",
+            row["not_after"],
+            False,
+            True,
         )
         for row in rows
     ]

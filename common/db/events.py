@@ -33,6 +33,8 @@ EventType: TypeAlias = Literal[
     "domain.propagation.timeout",
     "domain.flow.completed",
     "domain.flow.undone",
+    "domain.origin_failing",
+    "domain.origin_recovered",
     "webhook.test",
 ]
 TEST: EventType = "webhook.test"

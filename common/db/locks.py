@@ -17,9 +17,11 @@ from typing import Literal, TypeAlias
 
 from asyncpg import Connection, Record
 
-Scope: TypeAlias = Literal["roles", "redirects", "domain", "moves", "ca_ledger"]
+Scope: TypeAlias = Literal["roles", "redirects", "domain", "moves", "ca_ledger", "origins"]
 
-SLOTS: Mapping[Scope, int] = MappingProxyType({"roles": 1, "redirects": 1, "domain": 4096, "moves": 1, "ca_ledger": 16})
+SLOTS: Mapping[Scope, int] = MappingProxyType(
+    {"roles": 1, "redirects": 1, "domain": 4096, "moves": 1, "ca_ledger": 16, "origins": 1}
+)
 """Powers of two. Of domains there are far more than transactions at one time, so that few wait for another name's."""
 
 
@@ -32,3 +34,9 @@ async def hold(connection: Connection[Record], scope: Scope, *names: str) -> Non
         names or ("",),
         SLOTS[scope] - 1,
     )
+
+
+async def try_hold(connection: Connection[Record], scope: Scope) -> bool:
+    """Hold a scope with one slot; False where another transaction does."""
+    slots = await connection.fetch("select from lock_slots where scope = $1 for update skip locked", scope)
+    return bool(slots)

@@ -184,6 +184,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "orders": "one row for each enrolled name",
         "idempotent_requests": f"erased after {idempotent_requests.KEPT_HOURS} hours",
         "organisations": "made by the operator",
+        "origin_outages": "one row for each application and origin of its domains that fails; erased once it answers",
         "passkeys": "20 at most of each user; erased with it",
         "rdap_bootstrap": "one row",
         "domain_connect_keys": "two rows: the key that signs, and the next one during a rotation",

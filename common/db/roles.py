@@ -88,6 +88,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "error_pages": _ALL,
             "memberships": _ALL,
             "organisations": "select, insert, update",
+            "origin_outages": _READ,
             "passkeys": _ALL,
             "rdap_bootstrap": _READ,
             "revocations": _KEEP,  # a deletion asks for one, or has one wait no longer
@@ -109,6 +110,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "changes": "select, update, delete",  # retention purges tombstones
             "feed_shards": "select, update",
             "mass_guard": "select, update",
+            "origin_outages": _ALL,
             "rdap_bootstrap": "select, update",
             "revocations": _ALL,
             "sessions": "select, update, delete",  # retention erases them

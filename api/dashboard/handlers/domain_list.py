@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
@@ -17,9 +17,9 @@ from api.dashboard.visitors import visitor_of
 from api.rights import Roles
 from api.schemas.list_cursor import from_text, to_text
 from common.accounts import Permission
-from common.db import applications, domain_list
+from common.db import applications, domain_list, origin_outages
 from common.db.applications import Application
-from common.db.domain_list import PRODUCTS, SORTS, STATUSES, ListKey, Sort, Wanted
+from common.db.domain_list import PRODUCTS, SORTS, STATUSES, ListKey, ListRow, Sort, Wanted
 from common.db.session import Connection
 
 _LISTED = 50
@@ -81,10 +81,11 @@ class DomainListPage:
             wanted = _wanted(query, scope.ids)
             await domain_list.settle_lapsed(connection)
             part = await domain_list.list_part(connection, wanted)
+            rows = await _with_failures(connection, wanted, part.rows)
         following = to_text(part.next, wanted.sort)
         filters = {name: query.get(name, "") for name in _FILTERS}
         return {
-            "rows": part.rows,
+            "rows": rows,
             "wanted": wanted,
             "filters": filters,
             "applications": scope.choices,
@@ -144,3 +145,17 @@ def _key(query: Mapping[str, str], sort: Sort) -> ListKey | None:
 def _page_url(filters: Mapping[str, str], wanted: Wanted, more: Mapping[str, str]) -> str:
     query = {"sort": wanted.sort, **filters, **more}
     return f"{ROOT}/domains?{urlencode({name: value for name, value in query.items() if value})}"
+
+
+async def _with_failures(connection: Connection, wanted: Wanted, rows: Sequence[ListRow]) -> list[ListRow]:
+    """Return the rows, each with whether its origin fails; where those that need attention are wanted, the first part
+    begins with the active domains that have no answer of their origin, or no certificate."""
+    names = [(row.application_id, row.name) for row in rows if row.status == "active"]
+    failing = await origin_outages.find_failing(connection, names) if names else set()
+    shown = [replace(row, origin_fails=(row.application_id, row.name) in failing) for row in rows]
+    if wanted.status != "problem" or wanted.after is not None or wanted.product == "monitor":
+        return shown
+    unwell = await domain_list.list_unanswered(connection, wanted.applications, most=wanted.limit)
+    unwell += await domain_list.list_uncertified(connection, wanted.applications, most=wanted.limit)
+    first = {row.key: row for row in unwell if wanted.text in row.name and wanted.product in (None, row.product)}
+    return [*first.values(), *shown]

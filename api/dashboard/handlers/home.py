@@ -10,9 +10,9 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
 from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
-from api.notices import NO_EDGE, NO_MONITOR
+from api.notices import NO_EDGE, NO_MONITOR, describe_outage
 from api.rights import Roles
-from common.db import applications, audit, domain_list, edge_nodes, monitor_nodes
+from common.db import applications, audit, domain_list, edge_nodes, monitor_nodes, origin_outages
 from common.db.domain_list import Wanted
 from common.db.session import Connection
 
@@ -60,12 +60,17 @@ class HomePage:
         ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
         totals = await domain_list.count_domains(connection, ids)
         part = await domain_list.list_part(connection, Wanted(ids, status="problem", limit=_ATTENTION))
+        unanswered = await domain_list.list_unanswered(connection, ids, most=_ATTENTION)
         failing = await domain_list.list_uncertified(connection, ids, most=_ATTENTION)
         return {
             "totals": totals,
-            "attention": [*part.rows, *failing][:_ATTENTION],
-            "is_listed": bool(part.rows),
+            "attention": [*part.rows, *unanswered, *failing][:_ATTENTION],
+            "is_listed": bool(part.rows or unanswered or failing),
             "outages": await _outages(connection),
+            "failing_origins": [
+                (each, describe_outage(each.fault))
+                for each in await origin_outages.list_reported(connection, ids, most=_ATTENTION)
+            ],
         }
 
 

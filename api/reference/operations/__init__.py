@@ -51,6 +51,7 @@ WEBHOOKS: Final[Mapping[str, type]] = MappingProxyType(
         "domain.power": webhook_payloads.PowerEvent,
         "domain.secure": webhook_payloads.SecureEvent,
         "domain.added": webhook_payloads.FlowEvent,
+        "domain.origin_failing": webhook_payloads.OriginEvent,
     }
 )
 """The bodies of deliveries."""
