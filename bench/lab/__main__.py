@@ -20,6 +20,7 @@ _EXPIRED_DAYS = 30
 
 
 def main() -> None:
+    """Run the lab until interrupted."""
     parser = argparse.ArgumentParser(prog="python -m bench.lab", description=__doc__)
     parser.add_argument(
         "--record",

@@ -16,7 +16,7 @@ from bench.lab.zone import Zone, parse_record
 
 
 class ZoneDesk:
-    """Created and closed by `serve`."""
+    """Serves the zone's records, to read and to change. Created and closed by `serve`."""
 
     def __init__(self, zone: Zone, url: str = "") -> None:
         self._zone = zone
@@ -25,6 +25,7 @@ class ZoneDesk:
     @classmethod
     @contextlib.asynccontextmanager
     async def serve(cls, zone: Zone, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[ZoneDesk]:
+        """Serve within the block."""
         desk = cls(zone)
         app = web.Application()
         app.router.add_get("/", desk._list)

@@ -47,6 +47,8 @@ WIDTH, HEIGHT = 620, 700
 
 
 class ProviderFault(StrEnum):
+    """What the provider does wrong."""
+
     REFUSE_TEMPLATE = "refuse_template"  # the template query answers 404
     SLOW_SETTINGS = "slow_settings"  # longer than anybody waits
     BAD_STATE = "bad_state"  # the person returns with another state
@@ -68,23 +70,26 @@ class ZoneRow:
 class HostedZone(Protocol):
     """The zone that the provider hosts."""
 
-    async def values(self, name: str, kind: str) -> list[str]: ...
+    async def values(self, name: str, kind: str) -> list[str]:
+        """Return the values of the name's records of this type."""
 
     async def write(self, gone: Sequence[tuple[str, str, str]], rows: Sequence[ZoneRow]) -> None:
-        """Remove the records of `gone` (name, type and value), then add `rows`, at once."""
+        """Remove records, then add others."""
         ...
 
 
 class ZoneStore:
-    """The lab's own zone."""
+    """The lab's own zone, as the provider hosts it."""
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
 
     async def values(self, name: str, kind: str) -> list[str]:
+        """Return the values of the name's records of this type."""
         return [value for owner, of_type, value in self._zone.listed() if (owner, of_type) == (name, kind)]
 
     async def write(self, gone: Sequence[tuple[str, str, str]], rows: Sequence[ZoneRow]) -> None:
+        """Remove records, then add others."""
         for name, kind, value in gone:
             self._zone.remove(name, kind, value)
         for row in rows:
@@ -99,9 +104,11 @@ class UpdateStore:
         self._apex = apex
 
     async def values(self, name: str, kind: str) -> list[str]:
+        """Return the values of the name's records of this type."""
         return await _ask(self._server, name, kind)
 
     async def write(self, gone: Sequence[tuple[str, str, str]], rows: Sequence[ZoneRow]) -> None:
+        """Remove records, then add others."""
         update = dns.update.UpdateMessage(self._apex)
         for name, kind, value in gone:
             update.delete(f"{name}.", kind, value)
@@ -113,8 +120,11 @@ class UpdateStore:
 
 
 class DomainConnectProvider:
-    """Created and closed by `serve`. `authority` is the text of the ``_domainconnect`` records that lead here; `faults`
-    what it does wrong; `applied` counts the templates that it has written."""
+    """A Domain Connect provider. Created and closed by `serve`.
+
+    `authority` is the text of the ``_domainconnect`` records that lead here; `faults` what it does wrong; `applied`
+    counts the templates that it has written.
+    """
 
     def __init__(
         self, apex: str, store: HostedZone, resolver: HostPort, templates: Sequence[Mapping[str, Any]]
@@ -141,7 +151,10 @@ class DomainConnectProvider:
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> AsyncIterator[Self]:
-        """For the zone `apex`. `resolver` answers for the public keys; `templates`: those that it has accepted."""
+        """Serve the zone `apex` within the block.
+
+        `resolver` answers for the public keys; `templates`: those that it has accepted.
+        """
         provider = cls(apex, store, resolver, templates)
         service = "/v2/domainTemplates/providers/{provider}/services/{service}"
         app = web.Application()
@@ -251,7 +264,7 @@ class DomainConnectProvider:
         return _Application(template, given)
 
     async def _is_signed(self, key_domain: str, query: str) -> bool:
-        """Over the query as received, without ``sig`` and ``key``."""
+        """Return whether the query as received, without ``sig`` and ``key``, has a valid signature."""
         pairs = [pair.partition("=") for pair in query.split("&")]
         content = "&".join(f"{name}={value}" for name, _, value in pairs if name not in ("sig", "key"))
         found = {name: unquote(value) for name, _, value in pairs if name in ("sig", "key")}
@@ -293,7 +306,7 @@ class DomainConnectProvider:
         self.applied += 1
 
     async def _conflicts(self, application: _Application, rows: Sequence[ZoneRow]) -> list[tuple[str, str, str]]:
-        """The draft's Conflict Detection, for the types that the lab's templates have."""
+        """Return the records that the draft's Conflict Detection finds, for the types that templates have."""
         found: list[tuple[str, str, str]] = []
         for name in dict.fromkeys(row.name for row in rows):
             written = {row.type for row in rows if row.name == name}
@@ -319,7 +332,7 @@ class _Application:
         return [ZoneRow(self._name(each), each["type"], self._value(each), int(each["ttl"])) for each in self._active()]
 
     def prefixes(self, name: str) -> tuple[str, ...]:
-        """Of texts at `name` that the template replaces."""
+        """Return the prefixes of texts at `name` that the template replaces."""
         return tuple(
             each["txtConflictMatchingPrefix"]
             for each in self._active()
@@ -371,7 +384,7 @@ def _conflicts(written: set[str], kind: str, text: str, prefixes: tuple[str, ...
 
 
 def _unquoted(value: str) -> str:
-    """A TXT record's strings, joined."""
+    """Return a TXT record's strings, joined."""
     return "".join(value.split('"')[1::2]) if value.startswith('"') else value
 
 

@@ -99,15 +99,16 @@ class FaultyCa:
         self._session: aiohttp.ClientSession
 
     def fail(self, step: Step, **how: Any) -> None:
-        """As `CaFault`, from the next request on."""
+        """Meet the next requests of a step with a `CaFault`."""
         self.faults.append(CaFault(step, **how))
 
     def suggest(self, certificate_id: str, start: datetime, end: datetime) -> None:
-        """Renewal information for one certificate."""
+        """Offer renewal information for one certificate."""
         self.offers_renewal_information = True
         self.windows[certificate_id] = start, end
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request, by Pebble or by a fault."""
         step = _STEPS.get(request.path.split("/")[1], "other")
         body = await request.read()
         fault = self._next_fault(step)
@@ -177,7 +178,7 @@ class FaultyCa:
 
 @asynccontextmanager
 async def faulty_ca(pebble: Pebble) -> AsyncIterator[FaultyCa]:
-    """Until the end of the block; trusted by the same file as Pebble."""
+    """Serve until the end of the block; trusted by the same file as Pebble."""
     ca = FaultyCa(pebble)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(pebble.ca_file, pebble.ca_file.with_suffix(".key"))

@@ -24,7 +24,7 @@ from common.settings import HostPort
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How often, of one: each answer meets one of them at most."""
+    """How often, of one, each fault is met: an answer meets one of them at most."""
 
     lies: float = 0.0
     failures: float = 0.0
@@ -33,7 +33,10 @@ class Faults:
 
 
 class FaultyServer:
-    """Created and closed by `serve`. While `is_out`, nothing is answered; `answered` and `faulty` count."""
+    """A name server with faults. Created and closed by `serve`.
+
+    While `is_out`, nothing is answered; `answered` and `faulty` count.
+    """
 
     def __init__(self, zone: Zone, faults: Faults, random: Random, *, is_authoritative: bool) -> None:
         self._zone = zone
@@ -50,6 +53,7 @@ class FaultyServer:
     async def serve(
         cls, zone: Zone, faults: Faults, random: Random, *, is_authoritative: bool = False
     ) -> AsyncIterator[Self]:
+        """Serve within the block."""
         server = cls(zone, faults, random, is_authoritative=is_authoritative)
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(lambda: _FaultyDatagrams(server), ("127.0.0.1", 0))
@@ -60,6 +64,7 @@ class FaultyServer:
             transport.close()
 
     def answer(self, question: bytes) -> bytes | None:
+        """Return the answer to a question; None when there is to be none."""
         try:
             query = dns.message.from_wire(question)
         except dns.exception.DNSException:

@@ -1,5 +1,6 @@
-"""A webhook receiver on a bad day: it answers with errors, stays silent, breaks off in the middle of its answer, or
-takes its time. What it does wrong is drawn anew for each delivery.
+"""A webhook receiver with faults: errors, silence, answers that break off, slow answers.
+
+The fault is drawn anew for each delivery.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from bench.lab.sink import ReceivedRequest
 
 @dataclass(frozen=True, slots=True)
 class SinkFaults:
-    """How often, of one: each delivery meets one of them at most. Silence lasts for `silence_seconds`, which should be
-    longer than senders wait, and slow answers come within `slow_seconds`, which should be shorter."""
+    """How often, of one, each fault is met: a delivery meets one of them at most.
+
+    Silence lasts for `silence_seconds`, which should be longer than senders wait, and slow answers come within
+    `slow_seconds`, which should be shorter.
+    """
 
     errors: float = 0.0
     silence: float = 0.0
@@ -27,7 +31,7 @@ class SinkFaults:
 
 
 class FaultyReceiver:
-    """Answers for a `WebhookSink` (`answer_by`). `accepted` are the ids of events it has said 2xx to."""
+    """Answers deliveries for a `WebhookSink` (`answer_by`). `accepted` are the ids of events that got 2xx."""
 
     def __init__(self, faults: SinkFaults, random: Random) -> None:
         self._faults = faults
@@ -37,6 +41,7 @@ class FaultyReceiver:
         self.faulty = 0
 
     async def answer(self, request: web.Request, delivery: ReceivedRequest) -> web.StreamResponse:
+        """Answer a delivery, well or by a fault."""
         faults, drawn = self._faults, self._random.random() if self.has_faults else 1.0
         failing = faults.errors + faults.silence + faults.broken
         self.faulty += drawn < failing + faults.slow

@@ -65,12 +65,12 @@ zone:
 
 
 def find_knot() -> str | None:
-    """The command, if the Debian package ``knot`` is installed."""
+    """Return the command, if the Debian package ``knot`` is installed."""
     return shutil.which("knotd", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
 
 
 class Knot:
-    """Created and closed by `serve`."""
+    """A Knot name server. Created and closed by `serve`."""
 
     def __init__(self, address: HostPort) -> None:
         self.address = address
@@ -80,8 +80,9 @@ class Knot:
     async def serve(
         cls, zones: Mapping[str, str], *, host: str = "127.0.0.1", port: int = 0, keys: Mapping[str, str] | None = None
     ) -> AsyncIterator[Self]:
-        """`zones` are zone files by apex; each may leave out its SOA, which it is then given. `keys`: TSIG keys
-        (hmac-sha256) that may update every zone, by name, in base64.
+        """Serve `zones`, zone files by apex, within the block; a zone without SOA is given one.
+
+        `keys`: TSIG keys (hmac-sha256) that may update every zone, by name, in base64.
 
         Raises: `OperatorError` when knot is not installed or does not start.
         """
@@ -118,13 +119,13 @@ class Knot:
                 _end(process)
 
     async def add(self, zone: str, name: str, kind: str, value: str) -> None:
-        """One record more; `name` is relative to the zone, or @."""
+        """Add one record; `name` is relative to the zone, or @."""
         update = dns.update.UpdateMessage(zone)
         update.add(name, _TTL_SECONDS, kind, value)
         await self._send(update)
 
     async def remove(self, zone: str, name: str, kind: str) -> None:
-        """Every record of that name and type."""
+        """Remove every record of that name and type."""
         update = dns.update.UpdateMessage(zone)
         update.delete(name, kind)
         await self._send(update)

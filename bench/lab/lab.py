@@ -36,6 +36,8 @@ _IN_USE: Final = "192.0.2.1"
 
 @dataclass(frozen=True, slots=True)
 class Lab:
+    """Everything that the lab serves."""
+
     origin: LabOrigin
     dns: NameServer
     desk: ZoneDesk
@@ -49,11 +51,12 @@ class Lab:
 
     @property
     def zone(self) -> Zone:
+        """Return the lab's zone."""
         return self.dns.zone
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Where everything is: the line ``python -m bench.lab`` prints."""
+        """Return where everything is: the line ``python -m bench.lab`` prints."""
         return {
             "origin": self.origin.url,
             "dns": self.dns.address,
@@ -69,7 +72,7 @@ class Lab:
     @classmethod
     @contextlib.asynccontextmanager
     async def start(cls, *, has_powerdns: bool = False) -> AsyncIterator[Self]:
-        """Everything on free loopback ports. `has_powerdns`: with PowerDNS, where it is installed."""
+        """Serve everything on free loopback ports. `has_powerdns`: with PowerDNS, where it is installed."""
         zone, key = Zone(), UpdateKey.mint("customer")
         async with contextlib.AsyncExitStack() as stack:
             powerdns = await _started_powerdns(stack) if has_powerdns and find_powerdns() is not None else None
@@ -92,7 +95,7 @@ class Lab:
 
 
 async def _started_powerdns(stack: contextlib.AsyncExitStack) -> PowerDns | None:
-    """None when it does not start: the lab is whole without it."""
+    """Start PowerDNS. Return None when it does not start: the lab is whole without it."""
     records = [(f"shop.{POWERDNS_ZONE}", "A", _IN_USE)]
     try:
         port, api_port = unreserved_ports(2)

@@ -6,6 +6,6 @@ from pathlib import Path
 
 
 def last_words(log: Path) -> str:
-    """The last line of it."""
+    """Return the last line of the log."""
     lines = log.read_text("utf-8", "replace").strip().splitlines()
     return lines[-1] if lines else "it gave no reason"

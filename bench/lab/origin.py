@@ -42,7 +42,7 @@ _SHOWN_HEADERS = (
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One look of the application, under its base path."""
+    """How the application looks under one base path."""
 
     base: str
     title: str
@@ -57,7 +57,7 @@ VERSIONS = (
 
 
 class LabOrigin:
-    """Created and closed by `serve`."""
+    """The partner's application. Created and closed by `serve`."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -68,6 +68,7 @@ class LabOrigin:
     @classmethod
     @contextlib.asynccontextmanager
     async def serve(cls, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Self]:
+        """Serve within the block."""
         origin = cls()
         async with serving(origin._app(), host, port) as address:
             origin.url = f"http://{address}"
@@ -114,7 +115,7 @@ class LabOrigin:
 
 
 def pattern(size: int) -> bytes:
-    """The first `size` bytes of what ``/bytes`` serves: no two places alike, so that lost parts show."""
+    """Return the first `size` bytes of what ``/bytes`` serves: no two places alike, so that lost parts show."""
     repeats = size // len(_PATTERN) + 1
     return (_PATTERN * repeats)[:size]
 

@@ -43,7 +43,10 @@ _WITHOUT_POWERDNS = (
 
 
 class PartnerSite:
-    """Created and closed by `serve`. Mutable state: the settings that it was given."""
+    """The partner's own site. Created and closed by `serve`.
+
+    Mutable state: the settings that it was given.
+    """
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self.url = ""
@@ -55,6 +58,7 @@ class PartnerSite:
     @classmethod
     @contextlib.asynccontextmanager
     async def serve(cls, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[PartnerSite]:
+        """Serve within the block."""
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TOKEN_SECONDS)) as session:
             site = cls(session)
             app = web.Application()
@@ -85,7 +89,7 @@ class PartnerSite:
         return web.Response(text=text, content_type="text/html")
 
     async def _mint(self, request: web.Request) -> web.Response:
-        """A token that leads domains to the partner's own origin, and nowhere else."""
+        """Mint a token that leads domains to the partner's own origin, and nowhere else."""
         product = request.query.get("product", "power")
         if product not in self._configurations:
             raise web.HTTPBadRequest(text="no such product\n")
@@ -94,7 +98,10 @@ class PartnerSite:
         return web.Response(text=json.dumps({"token": token}), content_type="application/json")
 
     async def _register(self, product: str) -> str:
-        """The id of the product's configuration: the same for the same one, however often it is registered."""
+        """Return the id of the product's configuration.
+
+        It is the same for the same configuration, however often it is registered.
+        """
         settings = self._given()
         headers = {"applicationId": settings["applicationId"], "Authorization": f"Bearer {await self._token()}"}
         body = {"config": self._configurations[product]}

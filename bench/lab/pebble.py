@@ -36,7 +36,7 @@ DEFAULT_HABITS = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_AUTHZREUSE": "0"}
 
 @dataclass(frozen=True, slots=True)
 class Pebble:
-    """Made by `running_pebble`."""
+    """A CA of Pebble's. Made by `running_pebble`."""
 
     directory: str
     ca_file: Path
@@ -49,19 +49,20 @@ class Pebble:
 
     @property
     def trust(self) -> ssl.SSLContext:
+        """Return a context that trusts Pebble's API."""
         return ssl.create_default_context(cafile=self.ca_file)
 
     async def root(self) -> str:
-        """What its certificates lead to, PEM; another with every start."""
+        """Return the certificate that its certificates lead to, PEM; another with every start."""
         return (await self._get("/roots/0")).decode()
 
     async def certificate_status(self, serial: int) -> dict[str, Any]:
-        """``Status`` (Valid, Revoked), and ``Reason`` when revoked."""
+        """Return ``Status`` (Valid, Revoked), and ``Reason`` when revoked."""
         status: dict[str, Any] = json.loads(await self._get(f"/cert-status-by-serial/{serial:x}"))
         return status
 
     async def tell_dns(self, command: str, **arguments: Any) -> None:
-        """E.g. ``add-caa``, ``set-servfail``; see pebble-challtestsrv's manual."""
+        """Send its DNS server a command such as ``add-caa`` or ``set-servfail`` (pebble-challtestsrv's manual)."""
         async with (
             aiohttp.ClientSession() as session,
             session.post(f"{self.dns_management}/{command}", json=arguments) as answer,
@@ -69,10 +70,11 @@ class Pebble:
             answer.raise_for_status()
 
     def log(self) -> str:
+        """Return its log."""
         return self.log_file.read_text()
 
     def count(self, said: str) -> int:
-        """How often its log has this line."""
+        """Return how often its log has this line."""
         return self.log().count(said)
 
     async def _get(self, path: str) -> bytes:
@@ -85,6 +87,7 @@ class Pebble:
 
 
 def is_installed() -> bool:
+    """Return whether Pebble and its DNS server are installed."""
     return bool(shutil.which("pebble") and shutil.which("pebble-challtestsrv"))
 
 
@@ -96,7 +99,7 @@ async def running_pebble(
     habits: Mapping[str, str] | None = None,
     external_accounts: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Pebble]:
-    """Pebble until the end of the block; its files lie in `directory`, which exists.
+    """Run Pebble until the end of the block; its files lie in `directory`, which exists.
 
     `habits` are variables of its environment beside `DEFAULT_HABITS`. With `external_accounts`, key ids and their
     MAC keys (base64url), it takes no others.
@@ -127,7 +130,7 @@ async def running_pebble(
 
 
 def _names(dns: int, management: int) -> list[str]:
-    """Any name is this machine; nothing else of the server is used."""
+    """Return the DNS server's command: any name is this machine; nothing else of the server is used."""
     addresses = ["-dns01", f"127.0.0.1:{dns}", "-management", f"127.0.0.1:{management}"]
     off = ["-http01", "", "-https01", "", "-tlsalpn01", ""]
     return ["pebble-challtestsrv", *addresses, *off, "-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""]
@@ -151,7 +154,7 @@ def _config(
 
 
 def _write_certificate(directory: Path) -> None:
-    """Self-signed, for 127.0.0.1: its own CA file."""
+    """Write a self-signed certificate for 127.0.0.1: its own CA file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Pebble's API")])
     now = datetime.now(UTC)
@@ -172,7 +175,10 @@ def _write_certificate(directory: Path) -> None:
 
 
 async def _until_ready(pebble: Pebble, processes: list[subprocess.Popen[bytes]]) -> None:
-    """Raises: RuntimeError when one ends instead; TimeoutError."""
+    """Wait until both answer.
+
+    Raises: RuntimeError when one ends instead; TimeoutError.
+    """
     async with asyncio.timeout(_READY_SECONDS), aiohttp.ClientSession() as session:
         for url in (pebble.directory, f"{pebble.dns_management}/"):
             while True:

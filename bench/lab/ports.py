@@ -41,8 +41,9 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
 
 
 def unreserved_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """As `free_ports`, and leaves no file behind: another call of this function may return the same ones, none of
-    `free_ports` does. For programs that people run.
+    """Return free ports, as `free_ports`, and leave no file behind. For programs that people run.
+
+    Another call of this function may return the same ones, none of `free_ports` does.
 
     Raises: `OSError` when there are not so many.
     """

@@ -57,13 +57,13 @@ Records = Iterable[tuple[str, str, str]]
 
 
 def find_powerdns() -> str | None:
-    """The command, if the Debian packages ``pdns-server`` and ``pdns-backend-sqlite3`` are installed."""
+    """Return the command, if the Debian packages ``pdns-server`` and ``pdns-backend-sqlite3`` are installed."""
     command = shutil.which("pdns_server", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     return command if _SCHEMA.exists() else None
 
 
 class PowerDns:
-    """Created and closed by `serve`. `api_url` and `key` are what a person would paste."""
+    """A PowerDNS server. Created and closed by `serve`. `api_url` and `key` are what a person would paste."""
 
     def __init__(self, address: HostPort, api_port: int, key: str) -> None:
         self.address = address
@@ -75,7 +75,7 @@ class PowerDns:
     async def serve(
         cls, zones: Mapping[str, Records], *, host: str = "127.0.0.1", ports: tuple[int, int] | None = None
     ) -> AsyncIterator[Self]:
-        """`ports`: of the name server and of the API; two that are free, if not given.
+        """Serve within the block. `ports`: of the name server and of the API; two that are free, if not given.
 
         Raises: `OperatorError` when PowerDNS is not installed or does not start.
         """
@@ -110,7 +110,7 @@ class PowerDns:
                 _end(process)
 
     async def create(self, zone: str, records: Records) -> None:
-        """A zone with an SOA of its own and these records."""
+        """Create a zone with an SOA of its own and these records."""
         sets: dict[tuple[str, str], list[str]] = {}
         for name, kind, value in records:
             sets.setdefault((name, kind), []).append(value)

@@ -20,12 +20,13 @@ from bench.lab.serving import serving
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """`expires_at` None: the registry does not state it."""
+    """A registered domain. `expires_at` None: the registry does not state it."""
 
     expires_at: datetime | None
     statuses: tuple[str, ...] = ("active",)
 
     def as_json(self, name: str) -> dict[str, Any]:
+        """Return the RDAP answer."""
         events = [] if self.expires_at is None else [{"eventAction": "expiration", "eventDate": _text(self.expires_at)}]
         return {
             "rdapConformance": ["rdap_level_0"],
@@ -40,7 +41,10 @@ Answerer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class RdapServer:
-    """Created and closed by `serve`. `asked`: the names it was asked about, in their order."""
+    """A registry's server. Created and closed by `serve`.
+
+    `asked`: the names it was asked about, in their order.
+    """
 
     def __init__(self, domains: Sequence[str]) -> None:
         self.url = ""
@@ -52,7 +56,7 @@ class RdapServer:
     @classmethod
     @contextlib.asynccontextmanager
     async def serve(cls, *domains: str, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Self]:
-        """For everything beneath `domains`."""
+        """Serve everything beneath `domains` within the block."""
         server = cls(domains)
         app = web.Application()
         app.router.add_get("/dns.json", server._bootstrap)
@@ -64,18 +68,21 @@ class RdapServer:
     def register(
         self, name: str, *, expires_in_days: float | None = 365, statuses: Sequence[str] = ("active",)
     ) -> None:
+        """Register a domain."""
         expires_at = None if expires_in_days is None else datetime.now(UTC) + timedelta(days=expires_in_days)
         self._registered[name] = Registered(expires_at, tuple(statuses))
 
     def forget(self, name: str) -> None:
+        """Delete a registered domain."""
         del self._registered[name]
 
     def answer_with(self, answerer: Answerer | None) -> None:
-        """How every question from now on is answered; None: as registered."""
+        """Answer every question from now on by `answerer`; None: as registered."""
         self._answer = answerer
 
     @property
     def bootstrap(self) -> bytes:
+        """Return the registry's bootstrap file."""
         content = {
             "version": "1.0",
             "publication": _text(datetime.now(UTC)),

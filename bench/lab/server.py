@@ -31,7 +31,7 @@ _DELEGATED_SECONDS = 2.0
 
 
 class NameServer:
-    """Created and closed by `serve`; `zone` may be changed at any time."""
+    """The lab's name server. Created and closed by `serve`; `zone` may be changed at any time."""
 
     def __init__(
         self, zone: Zone, key: UpdateKey | None = None, delegations: Mapping[str, HostPort] | None = None
@@ -44,7 +44,7 @@ class NameServer:
 
     @property
     def address(self) -> str:
-        """``host:port``, as FRONTAGE_DNS_SERVERS takes it."""
+        """Return ``host:port``, as FRONTAGE_DNS_SERVERS takes it."""
         return f"{self.host}:{self.port}"
 
     @classmethod
@@ -58,7 +58,7 @@ class NameServer:
         key: UpdateKey | None = None,
         delegations: Mapping[str, HostPort] | None = None,
     ) -> AsyncIterator[Self]:
-        """`delegations`: the server of each zone that is not the lab's own, by apex."""
+        """Serve within the block. `delegations`: the server of each zone that is not the lab's own, by apex."""
         server = cls(zone, key, delegations)
         transport, tcp = await server._listen(host, port)
         try:
@@ -69,7 +69,7 @@ class NameServer:
             await tcp.wait_closed()
 
     async def _listen(self, host: str, port: int) -> tuple[asyncio.DatagramTransport, asyncio.Server]:
-        """Both protocols on one port; a free one may be free for one of them only, then another is tried."""
+        """Listen by both protocols on one port; a free one may be free for one of them only, then another is tried."""
         loop = asyncio.get_running_loop()
         for attempt in range(_ATTEMPTS_AT_ONE_PORT):
             transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), (host, port))
@@ -108,14 +108,14 @@ class NameServer:
         return _rendered(query, self.zone.answer(query), most_bytes=65535)
 
     def delegated(self, query: dns.message.Message) -> HostPort | None:
-        """The server of the zone that a question is about; None where that is the lab's own."""
+        """Return the server of the zone that a question is about; None where that is the lab's own."""
         if not self._delegations or len(query.question) != 1:
             return None
         name = query.question[0].name
         return next((server for apex, server in self._delegations.items() if name.is_subdomain(apex)), None)
 
     async def pass_on(self, query: dns.message.Message, server: HostPort) -> dns.message.Message:
-        """The answer of a zone's own server; SERVFAIL when there is none."""
+        """Return the answer of a zone's own server; SERVFAIL when there is none."""
         response = dns.message.make_response(query, recursion_available=True)
         question = dns.message.make_query(query.question[0].name, query.question[0].rdtype)
         try:
@@ -132,7 +132,7 @@ class NameServer:
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """Mutable state: the questions that are being passed on."""
+    """Answers by UDP. Mutable state: the questions that are being passed on."""
 
     def __init__(self, server: NameServer) -> None:
         self._server = server
@@ -161,7 +161,7 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 
 def _parse_question(wire: bytes) -> dns.message.Message | None:
-    """None for what cannot be read, and for answers: those are never answered."""
+    """Return the question, None for what cannot be read, and for answers: those are never answered."""
     try:
         query = dns.message.from_wire(wire)
     except dns.exception.DNSException:
@@ -170,7 +170,7 @@ def _parse_question(wire: bytes) -> dns.message.Message | None:
 
 
 def _rendered(query: dns.message.Message, response: dns.message.Message | None, *, most_bytes: int) -> bytes | None:
-    """TC in place of an answer that is longer."""
+    """Return the answer's bytes, with TC in place of an answer that is longer."""
     if response is None:
         return None
     try:

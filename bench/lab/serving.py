@@ -14,7 +14,7 @@ _SHUTDOWN_SECONDS = 1
 
 @contextlib.asynccontextmanager
 async def serving(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
-    """Where `app` is served until the context ends: ``host:port`` or ``[v6]:port``; port 0 takes a free one."""
+    """Serve `app` until the context ends. Yield ``host:port`` or ``[v6]:port``; port 0 takes a free one."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:

@@ -21,7 +21,7 @@ from bench.lab.serving import serving
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """One request the sink received; `headers` in lower case."""
+    """One request that the sink received; `headers` in lower case."""
 
     path: str
     headers: dict[str, str]
@@ -29,6 +29,7 @@ class ReceivedRequest:
     received_at: datetime
 
     def json(self) -> Any:
+        """Return the body, decoded."""
         return orjson.loads(self.body)
 
 
@@ -36,7 +37,7 @@ Answerer = Callable[[web.Request, ReceivedRequest], Awaitable[web.StreamResponse
 
 
 class WebhookSink:
-    """Created and closed by `serve`."""
+    """Receives webhooks. Created and closed by `serve`."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -48,6 +49,7 @@ class WebhookSink:
     @classmethod
     @contextlib.asynccontextmanager
     async def serve(cls, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Self]:
+        """Serve within the block."""
         sink = cls()
         app = web.Application(client_max_size=16 * 2**20)
         app.router.add_get("/", sink._list)
@@ -58,7 +60,7 @@ class WebhookSink:
             yield sink
 
     def answer_with(self, status: int, headers: Mapping[str, str] | None = None) -> None:
-        """How every delivery from now on is answered."""
+        """Answer every delivery from now on with this status."""
 
         async def answer(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
             return web.Response(status=status, headers=headers)
@@ -66,11 +68,11 @@ class WebhookSink:
         self._answer = answer
 
     def answer_by(self, answerer: Answerer) -> None:
-        """Who answers every delivery from now on; it is on the list by then."""
+        """Answer every delivery from now on by `answerer`; the delivery is on the list by then."""
         self._answer = answerer
 
     async def wait_for(self, count: int, *, timeout_seconds: float = 10) -> list[ReceivedRequest]:
-        """All deliveries, once there are at least `count`.
+        """Return all deliveries, once there are at least `count`.
 
         Raises: TimeoutError.
         """

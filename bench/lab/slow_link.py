@@ -13,7 +13,7 @@ from typing import cast
 
 @contextlib.asynccontextmanager
 async def slow_link(port: int, one_way_seconds: float) -> AsyncIterator[int]:
-    """The port on loopback that leads to `port`, until the block ends."""
+    """Yield the port on loopback that leads to `port`, until the block ends."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Side(port, one_way_seconds), "127.0.0.1", 0)
     try:

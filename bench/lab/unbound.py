@@ -52,13 +52,13 @@ remote-control:
 
 
 def find_unbound() -> str | None:
-    """The command, if the Debian package ``unbound`` is installed."""
+    """Return the command, if the Debian package ``unbound`` is installed."""
     return shutil.which("unbound", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
 
 
 @contextlib.asynccontextmanager
 async def serve_unbound(zones: Mapping[str, HostPort]) -> AsyncIterator[HostPort]:
-    """The resolver's address. `zones` are apexes, each with the server to ask for it.
+    """Yield the resolver's address. `zones` are apexes, each with the server to ask for it.
 
     Raises: `OperatorError` when unbound is not installed or does not start.
     """

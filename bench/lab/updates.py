@@ -42,15 +42,18 @@ class UpdateKey:
 
     @classmethod
     def mint(cls, name: str) -> UpdateKey:
+        """Return a new key."""
         return cls(name, b64encode(secrets.token_bytes(_SECRET_BYTES)).decode())
 
     @property
     def keyring(self) -> dict[dns.name.Name, dns.tsig.Key]:
+        """Return the key, as dnspython takes it."""
         name = dns.name.from_text(self.name)
         return {name: dns.tsig.Key(name, self.secret, dns.tsig.HMAC_SHA256)}
 
 
 def is_update(wire: bytes) -> bool:
+    """Return whether a message is an update."""
     return len(wire) > 2 and (wire[2] >> 3) & 0xF == dns.opcode.UPDATE
 
 
@@ -75,7 +78,7 @@ def answer_update(zone: Zone, wire: bytes, key: UpdateKey) -> bytes | None:
 
 
 def _refusal(wire: bytes, key: UpdateKey) -> bytes:
-    """NOTAUTH with the zone section, and a TSIG record without a MAC that states BADSIG (RFC 8945 §5.2.2)."""
+    """Return NOTAUTH with the zone section, and a TSIG record without a MAC that states BADSIG (RFC 8945 §5.2.2)."""
     _, length = dns.name.from_wire(wire, _HEADER_BYTES)
     flags = dns.flags.QR | dns.opcode.to_flags(dns.opcode.UPDATE) | dns.rcode.NOTAUTH
     header = struct.pack("!2sHHHHH", wire[:2], flags, 1, 0, 0, 1)
@@ -97,7 +100,10 @@ def _refusal(wire: bytes, key: UpdateKey) -> bytes:
 
 
 def _unmet(zone: Zone, update: dns.update.UpdateMessage) -> dns.rcode.Rcode | None:
-    """RFC 2136 §3.2: sets that must not be there (class NONE), and sets that must be as given (the zone's class)."""
+    """Return why a prerequisite is not met, None where all are (RFC 2136 §3.2).
+
+    There are sets that must not be there (class NONE), and sets that must be as given (the zone's class).
+    """
     wanted: dict[tuple[dns.name.Name, str], set[dns.rdata.Rdata]] = {}
     for each in update.prerequisite:
         kind = dns.rdatatype.to_text(each.rdtype)
@@ -115,7 +121,10 @@ def _unmet(zone: Zone, update: dns.update.UpdateMessage) -> dns.rcode.Rcode | No
 
 
 def _apply(zone: Zone, change: dns.rrset.RRset) -> None:
-    """RFC 2136 §3.4.2: class ANY removes a set, or a name; NONE removes a record; the zone's class adds."""
+    """Apply one change (RFC 2136 §3.4.2).
+
+    Class ANY removes a set, or a name; NONE removes a record; the zone's class adds.
+    """
     name = change.name.to_text(omit_final_dot=True)
     kind = dns.rdatatype.to_text(change.rdtype)
     if change.deleting == dns.rdataclass.ANY:
@@ -128,7 +137,7 @@ def _apply(zone: Zone, change: dns.rrset.RRset) -> None:
 
 
 def _remove_same(zone: Zone, name: str, kind: str, rdata: dns.rdata.Rdata) -> None:
-    """However the zone has written it."""
+    """Remove a record, however the zone has written it."""
     for value in list(zone.values(name, kind)):
         if _parsed(kind, value) == _parsed(kind, rdata.to_text()):
             zone.remove(name, kind, value)

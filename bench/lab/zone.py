@@ -37,7 +37,7 @@ class Behaviour(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question the zone was asked; `name` is lower-case, without the trailing dot."""
+    """One question that the zone was asked; `name` is lower-case, without the trailing dot."""
 
     name: str
     type: str
@@ -50,7 +50,7 @@ class _Records:
 
 
 class Zone:
-    """Mutable from the loop that serves it; every change shows in the very next answer.
+    """The lab's records. Mutable from the loop that serves it; every change shows in the very next answer.
 
     A server that is not authoritative answers like a resolver, without the AA flag.
     """
@@ -100,19 +100,19 @@ class Zone:
             self._records.pop(owner, None)
 
     def values(self, name: str, kind: str) -> tuple[str, ...]:
-        """What `name` itself has of that type, wildcards aside."""
+        """Return what `name` itself has of that type, wildcards aside."""
         records = self._records.get(_parse(name), {}).get(kind.upper())
         return () if records is None else tuple(records.values)
 
     def listed(self) -> Iterator[tuple[str, str, str]]:
-        """Every record: name, type and value."""
+        """Yield every record: name, type and value."""
         for name, of_name in self._records.items():
             for kind, records in of_name.items():
                 for value in records.values:
                     yield name.to_text(omit_final_dot=True), kind, value
 
     def misbehave(self, name: str, behaviour: Behaviour | None) -> None:
-        """From now on questions that meet `name` end in `behaviour`; None mends it."""
+        """End questions that meet `name` in `behaviour` from now on; None mends it."""
         if behaviour is None:
             self._behaviours.pop(_parse(name), None)
         else:
@@ -121,7 +121,7 @@ class Zone:
     # How it answers -------------------------------------------------------------------------------------
 
     def answer(self, query: dns.message.Message) -> dns.message.Message | None:
-        """The response to `query`; None when the lab is to stay silent."""
+        """Return the response to `query`; None when the lab is to stay silent."""
         response = dns.message.make_response(query, recursion_available=True)
         if not isinstance(response, dns.message.QueryMessage) or len(query.question) != 1:
             response.set_rcode(dns.rcode.FORMERR)
@@ -167,7 +167,7 @@ class Zone:
         return response
 
     def _find(self, name: dns.name.Name) -> dict[str, _Records] | None:
-        """The records at `name` or at the wildcard that covers it; None when there is no such name."""
+        """Return the records at `name` or at the wildcard that covers it; None when there is no such name."""
         if name in self._records:
             return self._records[name]
         if self._has_names_below(name):
@@ -185,7 +185,7 @@ class Zone:
 
 
 def parse_record(text: str) -> tuple[str, str, str]:
-    """``"name TYPE value"`` in its three parts.
+    """Return ``"name TYPE value"`` in its three parts.
 
     Raises: ValueError.
     """
@@ -196,6 +196,7 @@ def parse_record(text: str) -> tuple[str, str, str]:
 
 
 def load_records(zone: Zone, records: Iterable[str]) -> None:
+    """Add records, each as `parse_record` reads it."""
     for record in records:
         zone.add(*parse_record(record))
 
@@ -212,7 +213,7 @@ def _ancestors(name: dns.name.Name) -> Iterator[dns.name.Name]:
 
 @lru_cache(maxsize=4096)
 def _rdata(kind: str, value: str) -> dns.rdata.Rdata:
-    """Remembered, being immutable: to read it from text was half of an answer."""
+    """Return the record's data, remembered, being immutable: to read it from text was half of an answer."""
     return dns.rdata.from_text(
         dns.rdataclass.IN, dns.rdatatype.from_text(kind), value, origin=dns.name.root, relativize=False
     )
