@@ -222,3 +222,17 @@ def test_what_is_remembered_of_origins_is_bounded() -> None:
         memories.of(PLAIN.origin._replace(port=number))
     assert memories.of(PLAIN.origin) is not shapes
     assert MAX_REMEMBERED_BYTES <= 4096
+
+
+def test_origins_that_learnt_longest_ago_forget_where_all_heads_take_too_much() -> None:
+    memories, asked = ResponseMemories(), request()
+    origins = [memories.of(PLAIN.origin._replace(port=number)) for number in range(400)]
+    for origin in origins:
+        for number in range(8):
+            raw = head(*(f"X-{at}: {'1' * 400}" for at in range(number)))
+            for _ in range(4):
+                origin.add((b"200", number, False), raw, response.parse(raw, b"GET"), asked)
+    known = [sum(origin.find((b"200", number, False)) is not None for number in range(8)) for origin in origins]
+    assert known[:100] == [0] * 100
+    assert known[-100:] == [8] * 100
+    origins[0].add((b"200", 1, False), raw, response.parse(raw, b"GET"), asked)  # learns again
