@@ -24,6 +24,8 @@ class Load(Enum):
     NEW = "a new connection, with a whole TLS handshake, for each request"
     RETURNING = "a new connection for each request, whose client offers the session of its last one"
     MANY = "1,000 domains in turn; over TLS a new connection, for the next name, after ten requests"
+    HTTP2_1 = "HTTP/2, paths differ, one stream at a time on each of 32 connections"
+    HTTP2_10 = "HTTP/2, paths differ, ten streams at a time on each of 32 connections"
     SOCKET = "WebSocket messages of 64 bytes, said back by the origin"
 
 
@@ -118,6 +120,12 @@ CASES = (
     Case("https-64k", "https 64 KB", HTTPS, Load.SAME, KB_64, CostLimit(1, "nginx")),
     Case("http-1m", "http 1 MB", HTTP, Load.SAME, MB, CostLimit(0.8, "nginx")),
     Case("https-1m", "https 1 MB", HTTPS, Load.SAME, MB, CostLimit(1, "nginx")),
+    Case(
+        "h2-responses-10", "h2 1 KB, responses differ, -m 10", HTTPS, Load.HTTP2_10, DIFFERENT, CostLimit(1.35, "nginx")
+    ),
+    Case("h2-responses", "h2 1 KB, responses differ, -m 1", HTTPS, Load.HTTP2_1, DIFFERENT, CostLimit(1.6, "nginx")),
+    Case("h2-64k", "h2 64 KB, -m 1", HTTPS, Load.HTTP2_1, KB_64, CostLimit(1, "nginx")),
+    Case("h2-1m", "h2 1 MB, -m 1", HTTPS, Load.HTTP2_1, MB, CostLimit(1, "nginx")),
     Case("ws", "WebSocket message", HTTP, Load.SOCKET),
     Case("wss", "WebSocket over TLS", HTTPS, Load.SOCKET),
 )

@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import cases, compare_picture, heads, output, typical, wrk
+from bench import cases, compare_picture, h2load, heads, output, typical, wrk
 from bench.cases import BODY_BYTES, Case, Load
 from bench.lab.ports import free_ports
 from bench.loads import LoadRun, read_run
@@ -50,7 +50,8 @@ PEERS: tuple[Peer, ...] = (Nginx(), HAProxy(), Caddy(), Aiohttp(), Frontage())
 OURS = Frontage.name
 REFERENCE = Nginx.name
 MANY_HOSTS = tuple(f"shop-{number}.customer.localhost" for number in range(1000))
-_PROGRAMS = {"wrk": "wrk", "taskset": "util-linux", "nginx": "nginx-light"}
+_STREAMS = {Load.HTTP2_1: 1, Load.HTTP2_10: 10}
+_PROGRAMS = {"wrk": "wrk", "h2load": "nghttp2-client", "taskset": "util-linux", "nginx": "nginx-light"}
 _WARM_UP_SECONDS = 1.0
 _OVERHEAD_SECONDS = 0.3
 _SPARE_SECONDS = 20
@@ -254,6 +255,8 @@ class _Loads:
         if case.load is Load.MANY and case.scheme == cases.HTTPS:
             return await self._own("domains", f"https://{HOST}:{port}{case.path}", seconds)
         url = f"{case.scheme}://{_host(case)}:{port}{case.path}"
+        if case.load in _STREAMS:
+            return await h2load.run(url, streams=_STREAMS[case.load], seconds=seconds, core=LOAD_CORE)
         return await wrk.run(url, self._requests(case), seconds=seconds, core=LOAD_CORE)
 
     def _requests(self, case: Case) -> list[bytes]:

@@ -32,6 +32,11 @@ class PageLoad:
     files: Mapping[str, int]
 
 
+def browser_fields() -> list[tuple[str, str]]:
+    """Return the fields of a browser, but for Host."""
+    return list(_BROWSER.items())
+
+
 def same(host: str, path: str) -> list[bytes]:
     return [_head(host, path, _BROWSER.items())]
 

@@ -35,7 +35,7 @@ _UPSTREAM = """
 """
 _SITE = """
   server {{
-    listen 127.0.0.1:{http_port}; listen 127.0.0.1:{https_port} ssl;
+    listen 127.0.0.1:{http_port}; listen 127.0.0.1:{https_port} ssl http2;
     server_name {host}; ssl_certificate {certificate}; ssl_certificate_key {certificate};
     location / {{
       proxy_pass {scheme}://origin_{port}; proxy_ssl_server_name on; proxy_ssl_name {host};

@@ -20,7 +20,7 @@ from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
 from edge.http2.hpack import HeaderDecoder
 from edge.http2.output import Output, Piece
 from edge.http2.priorities import read_priority
-from edge.http2.requests import request_head, request_trailers
+from edge.http2.requests import HeadComposer, request_trailers
 from edge.http2.streams import (
     CLOSED,
     DATA_RECEIVED,
@@ -79,6 +79,7 @@ class Http2Connection:
         "_block_stream",
         "_budgets",
         "_closed_ids",
+        "_composer",
         "_credit",
         "_decoder",
         "_early_priorities",
@@ -102,6 +103,7 @@ class Http2Connection:
     def __init__(self, owner: Owner, *, max_head_bytes: int) -> None:
         self._owner = owner
         self._decoder = HeaderDecoder(MAX_FIELDS)
+        self._composer = HeadComposer()
         self._budgets = Budgets()
         self._output = Output(self._on_sent)
         self.streams: dict[int, Stream] = {}
@@ -304,7 +306,7 @@ class Http2Connection:
         stream.state = advance(IDLE, event)
         self.streams[stream_id] = stream
         try:
-            head, priority = request_head(fields, is_complete=ends)
+            head, priority = self._composer.compose(fields, is_complete=ends)
             if self._early_priorities:
                 priority = self._early_priorities.pop(stream_id, priority)
             if priority:

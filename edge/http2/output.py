@@ -28,7 +28,7 @@ Piece: TypeAlias = "bytes | memoryview"
 MAX_DATA_BYTES: Final = frames.MAX_FRAME_BYTES - frames.HEADER_BYTES
 """Of a DATA frame: with its header, as much as a TLS record carries."""
 
-HIGH_BYTES: Final = 65_536
+HIGH_BYTES: Final = 131_072
 """What one stream holds of its response before its origin is paused."""
 
 LOW_BYTES: Final = 16_384

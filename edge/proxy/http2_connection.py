@@ -59,6 +59,7 @@ class Http2ClientConnection(AcceptedConnection):
         "_http2",
         "_idle_deadline",
         "_is_flush_due",
+        "_is_receiving",
         "_memory",
         "_ready",
         "_running",
@@ -72,6 +73,7 @@ class Http2ClientConnection(AcceptedConnection):
         self._http2 = Http2Connection(self, max_head_bytes=worker.limits.head_bytes)
         self._memory: RequestMemory = cast("RequestMemory", None)
         self._is_flush_due = False
+        self._is_receiving = False  # the streams of one read may not be known all
         self._running = 0  # exchanges that have started
         self._ready: list[Http2Stream] = []  # to be started once all that came is read
         self._waiting: deque[Http2Stream] = deque()  # for the connection's own exchanges to end
@@ -96,13 +98,12 @@ class Http2ClientConnection(AcceptedConnection):
             return
         if worker.exchanges.is_draining:
             self.expect_last_request()
-        self._flush_soon()
+        self.flush_soon()
 
     def data_received(self, data: bytes) -> None:
         """Read frames, and act on what they ask for."""
         if self.state is READING:
-            self._http2.receive(data)
-            self._after_input()
+            self._receive(data)
 
     def eof_received(self) -> bool:
         """End the connection: a client of HTTP/2 does not half-close it."""
@@ -128,14 +129,21 @@ class Http2ClientConnection(AcceptedConnection):
         """Write again."""
         self._is_full = False
         if self._http2.has_output:
-            self._flush_soon()
+            self.flush_soon()
+
+    def _receive(self, data: bytes) -> None:
+        self._is_receiving = True
+        self._http2.receive(data)
+        if self._ready:
+            ready, self._ready = self._ready, []
+            for stream in ready:
+                self._start(stream)
+        self._is_receiving = False
+        self._after_input()
 
     def _after_input(self) -> None:
-        """Start what was asked for, and see what is to be done about the rest."""
+        """See what is to be done about what was read."""
         http2 = self._http2
-        for stream in self._ready:
-            self._start(stream)
-        self._ready.clear()
         if http2.failure is not None:
             self._end(http2.failure)
             return
@@ -147,7 +155,7 @@ class Http2ClientConnection(AcceptedConnection):
             self._head_deadline = self._worker.now + self._worker.head_seconds
             self.deadline = min(self.deadline, self._head_deadline)
         if http2.has_output:
-            self._flush_soon()
+            self.flush_soon()
         if not http2.streams:
             self._become_idle()
 
@@ -157,12 +165,12 @@ class Http2ClientConnection(AcceptedConnection):
             return
         if self._reads_afterwards:
             self._resume_input()
-        self._http2.receive(b"")
-        self._after_input()
+        self._receive(b"")
 
     # Writing ----------------------------------------------------------------------------------------------
 
-    def _flush_soon(self) -> None:
+    def flush_soon(self) -> None:
+        """Write what there is at the end of this turn of the loop."""
         if not (self._is_flush_due or self._is_full):
             self._is_flush_due = True
             self._worker.loop.call_soon(self._flush)
@@ -177,7 +185,7 @@ class Http2ClientConnection(AcceptedConnection):
         if pieces:
             self._transport.write(b"".join(pieces))
         if http2.has_output:
-            self._flush_soon()
+            self.flush_soon()
         elif not http2.streams:
             self._become_idle()
 
@@ -188,7 +196,7 @@ class Http2ClientConnection(AcceptedConnection):
                 self._close(lingers=True)
         elif self._idle_deadline == _NEVER:
             self._idle_deadline = self._worker.now + self._worker.idle_seconds
-            self._update_deadline()
+            self.deadline = min(self._idle_deadline, self._head_deadline)
 
     def _end(self, failure: ConnectionFailed) -> None:
         """End the connection for what its client did; the last frame is GOAWAY."""
@@ -249,13 +257,13 @@ class Http2ClientConnection(AcceptedConnection):
         """Announce that the connection ends (RFC 9113 §6.8)."""
         if self.state is READING and self._transport is not None:
             self._http2.go_away(is_final=False)
-            self._flush_soon()
+            self.flush_soon()
             self._worker.loop.call_later(FINAL_GOAWAY_SECONDS, self._go_away)
 
     def _go_away(self) -> None:
         if self.state is READING:
             self._http2.go_away(is_final=True)
-            self._flush_soon()
+            self.flush_soon()
 
     # Requests ---------------------------------------------------------------------------------------------
 
@@ -360,36 +368,39 @@ class Http2ClientConnection(AcceptedConnection):
     def send_interim(self, stream: Http2Stream, head: bytes) -> None:
         """Send the head of an interim response."""
         self._http2.send_interim(stream, self._worker.head_encoder.head(head))
-        self._flush_soon()
+        self.flush_soon()
 
     def send_head(self, stream: Http2Stream, head: bytes, data: bytes) -> int:
-        """Send the response's head, and content; return how many octets."""
+        """Send the response's head, and content; return how many octets. `flush_soon` or `end` follows."""
         block = self._worker.head_encoder.head(head)
         self._http2.send_head(stream, block)
         if data:
             self._http2.send_data(stream, data)
-        self._flush_soon()
         return len(block) + len(data)
 
     def send_data(self, stream: Http2Stream, data: bytes) -> None:
         """Send content."""
         self._http2.send_data(stream, data)
-        self._flush_soon()
+        self.flush_soon()
 
     def send_trailers(self, stream: Http2Stream, block: bytes) -> None:
         """Keep the trailer fields that end the response."""
         stream.trailers = self._worker.head_encoder.trailers(block)
 
     def end(self, stream: Http2Stream) -> None:
-        """End the response, which is complete."""
+        """End the response, which is complete. The only one under way is written at once."""
         self._http2.end(stream, stream.trailers)
-        self.set_body_deadline(stream)
-        self._flush_soon()
+        if len(self._http2.streams) == 1 and not (self._is_flush_due or self._is_full or self._is_receiving):
+            self._flush()
+        else:
+            self.flush_soon()
+        if stream.pending_bytes:
+            self.set_body_deadline(stream)
 
     def reset(self, stream: Http2Stream, code: ErrorCode) -> None:
         """End a stream early."""
         self._http2.reset(stream, code)
-        self._flush_soon()
+        self.flush_soon()
 
     def pause(self, stream: Http2Stream) -> None:
         """Let the client send no more on the stream than its window."""
@@ -399,7 +410,7 @@ class Http2ClientConnection(AcceptedConnection):
         """Let the client send again."""
         self._http2.resume(stream)
         if self._http2.has_output:
-            self._flush_soon()
+            self.flush_soon()
 
     def count(self, stream: Http2Stream, exchange: Exchange, *, is_logged: bool) -> None:
         """Count a finished exchange, and write its line of the access log."""

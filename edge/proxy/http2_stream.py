@@ -14,7 +14,7 @@ from edge.http.request import RequestHead
 from edge.http2.errors import ErrorCode, StreamFailed
 from edge.http2.streams import Stream
 from edge.proxy.exchange import Exchange
-from edge.proxy.exchange_states import CANCELLED, COMPLETE, LAST, REFUSED, Ending
+from edge.proxy.exchange_states import BODY, CANCELLED, COMPLETE, LAST, REFUSED, Ending
 
 if TYPE_CHECKING:
     from edge.proxy.http2_connection import Http2ClientConnection
@@ -136,8 +136,11 @@ class Http2Stream(Stream):
     def write_head(self, head: bytes, data: bytes) -> None:
         """Send the response's head, and the first content."""
         self.bytes_down += self._connection.send_head(self, head, data)
-        if self.is_full and self.exchange is not None:
-            self.exchange.on_client_full()
+        exchange = self.exchange
+        if exchange is not None and exchange.phase is BODY:  # otherwise `on_exchange_end` follows at once
+            self._connection.flush_soon()
+            if self.is_full:
+                exchange.on_client_full()
 
     write_last = write_head
 

@@ -228,6 +228,8 @@ def test_stream_has_room_again_once_the_client_took_what_waited() -> None:
     while not stream.is_full:
         client.connection.send_data(stream, bytes(10_000))
     client.take()
+    assert not stream.has_room
+    client.feed(frames.window_update(0, 65_535) + frames.window_update(1, 65_535))
     assert stream.has_room
     assert stream.pending_bytes <= LOW_BYTES
 

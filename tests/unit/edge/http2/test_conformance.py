@@ -780,3 +780,21 @@ def test_input_cut_anywhere_reads_the_same() -> None:
         assert client.feed(stream[:at]) + client.feed(stream[at:]) == sent
         assert client.made[1].content == b"content"
         assert not client.connection.is_in_head
+
+
+def test_heads_that_differ_in_their_path_alone_are_read_by_what_they_share(client: Machine) -> None:
+    fields = [*GET, (b"cookie", b"a=b"), (b"priority", b"u=1"), (b"cookie", b"c=d")]
+    for number, path in enumerate((b"/1", b"/2", b"/", b"/1", b"*", b"/3", b"", b"/4", b"/a b", b"/5")):
+        stream_id = 2 * number + 1
+        client.request([(name, path if name == b":path" else value) for name, value in fields], stream_id)
+        if path[:1] != b"/" or b" " in path:
+            assert client.reset_code(stream_id) == PROTOCOL
+            continue
+        assert client.made[stream_id].urgency == 1
+        assert client.made[stream_id].head == (
+            b"GET %b HTTP/1.1\r\nHost: a.example\r\ncookie: a=b; c=d\r\npriority: u=1\r\n\r\n" % path
+        )
+    client.request([*fields, (b"x", b"y")], 41)
+    assert client.made[41].head.endswith(b"\r\nx: y\r\n\r\n")
+    client.request(fields, 43, END_HEADERS)
+    assert client.made[43].head.endswith(b"\r\nTransfer-Encoding: chunked\r\n\r\n")
