@@ -59,9 +59,11 @@ class Response:
 
 
 class Http2Client:
-    """One connection. `acknowledges`: whether content opens the windows again."""
+    """One connection. `acknowledges`: whether content opens the windows again. `silent`: nothing is sent yet."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, window: int | None) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, window: int | None, *, silent: bool = False
+    ) -> None:
         self._reader = reader
         self.writer = writer
         config = H2Configuration(
@@ -80,7 +82,8 @@ class Http2Client:
         self._news = asyncio.Event()
         self.is_closed = False
         self._reading = asyncio.get_running_loop().create_task(self._read())
-        self.flush()
+        if not silent:
+            self.flush()
 
     def flush(self) -> None:
         if not self.is_closed:

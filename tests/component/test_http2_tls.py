@@ -1,0 +1,120 @@
+"""HTTP/2 inside TLS: what ALPN chooses, and whose names a connection serves, on both loops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from common.settings import load
+from edge.process import worker_service
+from tests.component.http2_peers import Http2Client, get
+from tests.component.peers import answer_each, origin
+from tests.tls_parts import MemoryReplica as Certificates
+from tests.tls_parts import keyring, the_ca
+from tests.waiting import until
+
+NAMES = ("shop.example.com", "blog.example.com", "other.example.com")
+
+
+class Replica(Certificates):
+    """A replica in memory: certificates, and routes: the third name is another application's."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def enrol(self, url: str) -> None:
+        for name, application in zip(NAMES, ("app", "app", "other"), strict=True):
+            self.put_certificate(name)
+            self.put("application", application, {"id": application, "application_url": url})
+            self.put("route", f"power/{name}", {"domain": name, "product": "power", "application_id": application})
+
+
+@contextlib.asynccontextmanager
+async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, **environ: str) -> AsyncIterator[int]:
+    """The edge as a worker serves it; yields its port for TLS."""
+    allowed = {"FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8", "FRONTAGE_STATE_DIR": str(tmp_path)}
+    settings = load(allowed | environ)
+    replica: Any = Replica()
+    replica.enrol(url)
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(worker_service, "load_keyring", lambda _: keyring())
+    here = worker_service.EdgeService(settings, replica, loop)
+    server = await loop.create_server(here.secure_protocol, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        here.close()
+        await until(lambda: not here._worker.upstream_count)
+
+
+@contextlib.asynccontextmanager
+async def client(port: int, *protocols: str, name: str = NAMES[0]) -> AsyncIterator[tuple[str | None, Http2Client]]:
+    """Yield what ALPN chose, and a client of HTTP/2 on that connection."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=the_ca().pem)
+    if protocols:
+        context.set_alpn_protocols(list(protocols))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=name)
+    chosen = writer.get_extra_info("ssl_object").selected_alpn_protocol()
+    here = Http2Client(reader, writer, None, silent=chosen != "h2")
+    try:
+        yield chosen, here
+    finally:
+        await here.close()
+
+
+@pytest.mark.parametrize(
+    ("switch", "offered", "chosen"),
+    [
+        ("on", ("h2", "http/1.1"), "h2"),
+        ("on", ("http/1.1", "h2"), "h2"),
+        ("on", ("http/1.1",), "http/1.1"),
+        ("on", ("http/1.0",), "http/1.0"),
+        ("on", (), None),
+        ("off", ("h2", "http/1.1"), "http/1.1"),
+    ],
+)
+async def test_alpn_chooses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switch: str, offered: tuple[str, ...], chosen: str | None
+) -> None:
+    async with (
+        origin(answer_each) as there,
+        service(tmp_path, monkeypatch, there.url, FRONTAGE_EDGE_HTTP2=switch) as port,
+        client(port, *offered) as (selected, http2),
+    ):
+        assert selected == chosen
+        if chosen == "h2":
+            assert (await http2.exchange(get())).content == b"ok"
+
+
+async def test_client_that_speaks_http_2_alone_is_refused_where_it_is_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"FRONTAGE_EDGE_HTTP2": "off"}
+    async with origin(answer_each) as there, service(tmp_path, monkeypatch, there.url, **settings) as port:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            async with client(port, "h2"):
+                pass
+
+
+async def test_names_of_one_application_share_a_connection_and_anothers_are_421(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        origin(answer_each) as there,
+        service(tmp_path, monkeypatch, there.url) as port,
+        client(port, "h2") as (_, http2),
+    ):
+        for _ in range(3):
+            assert (await http2.exchange(get(authority=b"shop.example.com"))).status == 200
+            assert (await http2.exchange(get(authority=b"blog.example.com"))).status == 200
+            misdirected = await http2.exchange(get(authority=b"other.example.com"))
+            assert (misdirected.status, orjson.loads(misdirected.content)["code"]) == (421, "misdirected")
