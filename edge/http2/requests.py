@@ -31,8 +31,10 @@ _SCHEMES: Final = (b"https", b"http")
 
 
 class HeadComposer:
-    """One a connection: makes heads of HTTP/1.1, and remembers the last. Most requests of a client that loads a page
-    have the very fields of the one before, but for the path."""
+    """Makes a connection's heads of HTTP/1.1, and remembers the last.
+
+    Most requests of a client that loads a page have the very fields of the one before, but for the path.
+    """
 
     __slots__ = ("_after", "_before", "_fields", "_is_complete", "_path_at", "_priority")
 
