@@ -19,19 +19,17 @@ from edge.http.error_responses import (
     CLIENT_DISCONNECTED,
     CUT_OFF,
     REQUEST_TIMEOUT,
-    TOO_MANY_CONNECTIONS,
     ErrorResponse,
     Rejected,
 )
 from edge.http.request import RequestHead
 from edge.http.request_reader import RequestReader
-from edge.proxy.accepted_connection import AcceptedConnection
 from edge.proxy.buffered_exchange import CONTINUE, BufferedExchange
 from edge.proxy.connection_states import ENDED, EXCHANGE, PAUSED, READING, TUNNEL
 from edge.proxy.exchange import Exchange
 from edge.proxy.exchange_states import BROKEN_OFF_BY_RESET, CANCELLED, COMPLETE, LAST, REFUSED, Ending
-from edge.proxy.refusals import render_refusal
 from edge.proxy.request_memory import RequestMemory
+from edge.proxy.responding_connection import RespondingConnection
 from edge.proxy.worker_context import WorkerContext
 from edge.routing.request_rewriting import sign
 from edge.routing.respond import Forward, Reply, respond
@@ -44,22 +42,19 @@ PROBE_AFTER_SECONDS: Final = 2.0
 _NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no response was written for
 
 
-class ClientConnection(AcceptedConnection):
+class ClientConnection(RespondingConnection):
     """Serves one connection in HTTP/1.1.
 
     Invariants: `exchange` is set in EXCHANGE and TUNNEL only; in READING no complete head waits, unless the client must
     first take what was written (`_is_full`), or the work is deferred (`_is_deferred`).
     """
 
-    __slots__ = ("_memory", "_reader", "_request_id", "bytes_down", "exchange")
+    __slots__ = ("_memory", "_reader", "exchange")
 
     def __init__(self, worker: WorkerContext, *, secure: bool) -> None:
         super().__init__(worker, secure=secure)
         self._reader = RequestReader(worker.limits)
         self._memory: RequestMemory = cast("RequestMemory", None)
-        # the request's
-        self.bytes_down = 0
-        self._request_id = ""  # where requests have one
         self.exchange: Exchange | None = None
 
     def __repr__(self) -> str:
@@ -314,40 +309,6 @@ class ClientConnection(AcceptedConnection):
 
     # Called by the exchange -------------------------------------------------------------------------------
 
-    @property
-    def request_id(self) -> str:
-        """Return the id of the request in progress.
-
-        Without an access log it is made when it is first needed.
-        """
-        if not self._request_id:
-            self._request_id = self._worker.new_request_id()
-        return self._request_id
-
-    def write(self, data: bytes) -> None:
-        """Send bytes of the exchange's response."""
-        self.bytes_down += len(data)
-        self._transport.write(data)
-
-    def write_interim(self, head: bytes) -> None:
-        """Send an interim response."""
-        self.write(head)
-
-    def write_head(self, head: bytes, data: bytes) -> None:
-        """Send the final head and what follows it."""
-        data = head + data
-        self.bytes_down += len(data)
-        self._transport.write(data)
-
-    def write_last(self, head: bytes, data: bytes) -> None:
-        """Send the whole response; the connection's end follows at once."""
-        data = head + data
-        self.bytes_down += len(data)
-        self._write_last(data)
-
-    def write_trailers(self, block: bytes) -> None:
-        """Do nothing: only the last chunk, where there is one, has trailers in HTTP/1."""
-
     def resume_reading(self) -> None:
         """Read again, unless too much of the next requests is here."""
         if len(self._reader.buffer) <= MAX_PIPELINED_BYTES:
@@ -397,37 +358,6 @@ class ClientConnection(AcceptedConnection):
             else:
                 self.abort()
 
-    # Own responses ----------------------------------------------------------------------------------------
-
-    def _refuse_connection(self) -> None:
-        """Refuse a connection above a limit, on the plain port. On the other one, TLS has refused it."""
-        if self._worker.connection_limits.may_answer:
-            self._refuse(TOO_MANY_CONNECTIONS, None, b"")
-        else:
-            self.abort()
-
-    def _refuse(
-        self, refusal: ErrorResponse, head: RequestHead | None, raw: bytes, exchange: Exchange | None = None
-    ) -> None:
-        """Send an error response instead of forwarding the request.
-
-        `head` is None for a request that could not be read; `raw` is what was received of it.
-        """
-        worker = self._worker
-        worker.counters.refusal(refusal.code)
-        is_whole = head is not None and head.fields.body == 0 if exchange is None else exchange.request_is_complete
-        request_id = (self._request_id if exchange is not None else "") or worker.new_request_id()
-        close = refusal.close or not is_whole or not self._can_keep_alive(head)
-        response = render_refusal(worker, refusal, head, raw, request_id, close=close)
-        self._log(refusal.status, head, request_id, len(response), exchange, refusal)
-        self._write_own(response, close=close)
-
-    def _reply(self, reply: Reply, head: RequestHead) -> None:
-        close = head.fields.body != 0 or not self._can_keep_alive(head)
-        response = reply.render(self._worker.date_field(), close=close, head_only=head.method == b"HEAD")
-        self._log(reply.status, head, "", len(response))
-        self._write_own(response, close=close)
-
     def _can_keep_alive(self, head: RequestHead | None) -> bool:
         """Return whether the connection may serve another request after a response of our own."""
         return (
@@ -437,14 +367,6 @@ class ClientConnection(AcceptedConnection):
             and (self._input is not ENDED or bool(self._reader.buffer))
             and not self._worker.exchanges.is_draining
         )
-
-    def _write_own(self, response: bytes, *, close: bool) -> None:
-        if close:
-            self._write_last(response)
-            self._close(lingers=True)
-        else:
-            self._transport.write(response)
-            self.set_deadline(self._worker.idle_seconds)
 
     def _close(self, *, lingers: bool) -> None:
         self._reader.buffer = b""
