@@ -19,18 +19,12 @@ from api.dashboard.app import build_dashboard
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.draining import DRAINING
-from api.handlers.docs import DocsHandlers
-from api.handlers.health import HealthHandlers
-from api.handlers.reference import ReferenceHandler
-from api.handlers.sdk import SdkHandler
-from api.handlers.share import ShareHandler
-from api.handlers.token import TokenHandler
 from api.idempotency import idempotent
 from api.middlewares import OPEN_ROUTES, admitted, answered, authenticated, limited, understood
+from api.operations import QUERIES
 from api.rate_limits import RateLimits
-from api.reference.operations import QUERIES
 from api.requests import LARGEST_BODY_BYTES, RATE_LIMIT, REQUEST_ID
-from api.routes import Routes, docs_routes, health_routes, sdk_routes, service_routes
+from api.routes import Routes, page_routes, secret_routes, service_routes
 from api.serving import SOFTWARE
 from api.wiring import ApiWiring
 from common.clock import Clock
@@ -76,22 +70,11 @@ def build_app(
     app.on_startup.append(lambda _: services.removals.resume())
     app.on_shutdown.append(lambda _: services.flow_watch.close())
     app.on_cleanup.append(lambda _: services.close())
-    token, share = TokenHandler(authenticator, clock, limits, admission), ShareHandler(database, authenticator)
-    _add_routes(app, (*_open_routes(settings, database, token, share), *service_routes(services, database, clock)))
+    _add_routes(app, page_routes(settings.base_url, settings.state_dir / "sdk"))
+    _add_routes(app, secret_routes(database, authenticator, clock, limits, admission))
+    _add_routes(app, service_routes(services, database, clock))
     app.add_subapp(ROOT, build_dashboard(DashboardContext.of(settings, database, keyring, clock, services)))
     return app
-
-
-def _open_routes(settings: Settings, database: Database, token: TokenHandler, share: ShareHandler) -> Routes:
-    """What is served to anyone, without a token."""
-    return (
-        *sdk_routes(SdkHandler(settings.state_dir / "sdk")),
-        *docs_routes(DocsHandlers()),
-        ("GET", "/openapi.json", ReferenceHandler(settings.base_url).get),
-        *health_routes(HealthHandlers(database)),
-        ("GET", "/share/{id}", share.get),
-        ("POST", "/token", token.post),
-    )
 
 
 def _add_routes(app: web.Application, routes: Routes) -> None:

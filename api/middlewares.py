@@ -11,6 +11,7 @@ import math
 import secrets
 from collections.abc import Collection, Mapping
 from random import Random
+from typing import Any
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
@@ -34,8 +35,8 @@ from api.errors import (
     refusal_of_failure,
     too_many_requests,
 )
+from api.operations import BY_ROUTE, OPERATIONS, Operation
 from api.rate_limits import RateLimits
-from api.reference.operations import BY_ROUTE, Operation
 from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, HAS_FAILED, RATE_LIMIT, REQUEST_ID, TENANT
 from api.responses import respond
 from common.actors import Actor, acting
@@ -46,13 +47,8 @@ from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 from common.settings import Networks
 
-OPEN_ROUTES = frozenset(
+OPEN_ROUTES = frozenset(each.path for each in OPERATIONS if each.is_open) | frozenset(
     {
-        "/token",
-        "/healthz",
-        "/readyz",
-        "/share/{id}",
-        "/connect/return/{id}",
         "/docs",
         "/docs/",
         "/docs/{page}",
@@ -115,7 +111,7 @@ def _route_of(request: web.Request) -> str:
     return resource.canonical if resource else "none"
 
 
-def _operation_of(request: web.Request) -> Operation | None:
+def _operation_of(request: web.Request) -> Operation[Any] | None:
     """The reference's row; None for what it does not have."""
     return BY_ROUTE.get((request.method, _route_of(request)))
 

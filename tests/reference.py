@@ -16,8 +16,8 @@ from typer.core import TyperArgument, TyperGroup
 from api.cli.__main__ import app
 from api.cli.metrics.alerts import ALERTS
 from api.dashboard.actions import ACTIONS, HERE
+from api.operations import OPERATIONS
 from api.pages.handbook import Handbook
-from api.reference.operations import OPERATIONS
 from api.sdk.assets import VERSION, integrity, load_assets
 from edge.http import error_responses
 from edge.http.error_responses import ErrorResponse

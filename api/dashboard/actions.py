@@ -15,7 +15,7 @@ CONFIRMED: Final = "needs a confirmed session, so that a leaked key does not out
 
 
 class Action(NamedTuple):
-    """`operation`: the id in `api.reference.operations`, or why there is none. `command`: what follows ``frontage``, or
+    """`operation`: the id in `api.operations`, or why there is none. `command`: what follows ``frontage``, or
     why there is none. `choice`: the form's `action`, `kind` or `section`, where it has one."""
 
     path: str

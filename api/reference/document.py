@@ -1,4 +1,4 @@
-"""Puts the OpenAPI 3.1 document together from the rows of `api.reference.operations`. Pure."""
+"""The OpenAPI 3.1 document, made of the rows of `api.operations`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 from api.answers.messages import Problem
+from api.operations import OPERATIONS, QUERIES, Operation
 from api.reference.json_schema import AnswerSchema
-from api.reference.operations import OPERATIONS, QUERIES, WEBHOOKS, Operation
+from api.reference.webhook_payloads import WEBHOOKS
 from common.version import VERSION
 
 _REFS: Final = "#/components/schemas/{model}"
@@ -98,7 +99,7 @@ class _Schemas:
         return schema
 
 
-def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+def _operation(operation: Operation[Any], schemas: _Schemas) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.id,
         "tags": [operation.tag],
@@ -125,11 +126,11 @@ def _security(*, has_application: bool, by_key_alone: bool) -> list[dict[str, li
     return [*([] if by_key_alone else [named | {"token": []}]), named | {"key": []}]
 
 
-def _takes_key(operation: Operation) -> bool:
+def _takes_key(operation: Operation[Any]) -> bool:
     return operation.method == "POST" and not operation.is_open
 
 
-def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+def _responses(operation: Operation[Any], schemas: _Schemas) -> dict[str, Any]:
     answer: dict[str, Any] = {operation.media_type: {}}
     if operation.answer is not None:
         answer[operation.media_type]["schema"] = schemas.of(operation.answer, "serialization")
@@ -173,7 +174,7 @@ def _path_parameters(paths: Mapping[str, str]) -> Sequence[dict[str, Any]]:
     ]
 
 
-def _query_parameters(operation: Operation) -> Sequence[dict[str, Any]]:
+def _query_parameters(operation: Operation[Any]) -> Sequence[dict[str, Any]]:
     return [
         {
             "name": query.name,

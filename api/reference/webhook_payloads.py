@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -87,3 +89,15 @@ class OriginEvent(TypedDict):
     """That lead there."""
     example: str | None
     """One of them."""
+
+
+WEBHOOKS: Final[Mapping[str, type]] = MappingProxyType(
+    {
+        "domain.record_missing": RecordEvent,
+        "domain.power": PowerEvent,
+        "domain.secure": SecureEvent,
+        "domain.added": FlowEvent,
+        "domain.origin_failing": OriginEvent,
+    }
+)
+"""The bodies of deliveries."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from api.reference.operations import OPERATIONS
+from api.operations import OPERATIONS
 from common.db import idempotent_requests as kept
 from common.db.idempotent_requests import Begun, KeptAnswer, KeyHold
 from tests.integration.api.conftest import Service

@@ -12,7 +12,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from api.app import build_app
-from api.reference.operations import OPERATIONS, UNDOCUMENTED
+from api.operations import OPERATIONS, UNDOCUMENTED
 from common.addresses import own_policy
 from common.clock import SystemClock
 from common.dns import Resolver

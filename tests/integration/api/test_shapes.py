@@ -11,7 +11,7 @@ import orjson
 import pytest
 from yarl import URL
 
-from api.reference.operations import OPERATIONS
+from api.operations import OPERATIONS
 from common.exposition import render
 from tests.integration.api.conftest import Service
 from tests.integration.api.people import person

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.reference.operations import OPERATIONS, Operation
+from api.operations import OPERATIONS, Operation
 from common.accounts import Permission
 from common.db import application_removal, policies, user_keys, users
 from common.db.applications import MOST_OF_ORGANISATION, get_application
@@ -19,7 +19,7 @@ from tests.waiting import until
 SHOP = "shop.customer.test"
 
 
-def path_of(operation: Operation, **names: str) -> str:
+def path_of(operation: Operation[Any], **names: str) -> str:
     return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], "x.customer.test"), operation.path)
 
 

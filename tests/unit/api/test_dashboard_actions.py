@@ -17,7 +17,7 @@ from api.dashboard.handlers.application_secrets import SecretPages
 from api.dashboard.handlers.application_settings import SettingsPages
 from api.dashboard.handlers.domains import DomainPages
 from api.dashboard.handlers.webhooks import WebhookPages
-from api.reference.operations import OPERATIONS
+from api.operations import OPERATIONS
 from common.settings import load
 
 REASONS = {actions.HERE, actions.SESSIONS, actions.CONFIRMED}

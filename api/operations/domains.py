@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from api.answers.diagnosis import Diagnosis
 from api.answers.messages import Message
 from api.answers.traffic import Traffic
-from api.reference.operations.operation import Operation, Query
+from api.handlers.diagnosis import DiagnosisHandler
+from api.handlers.domain_actions import DomainActionHandlers
+from api.handlers.traffic import TrafficHandler
+from api.operations.operation import Operation, Query
 from api.schemas.block import BlockBody
 from api.schemas.traffic import PERIODS
 from api.schemas.transfer import TransferBody
 from common.accounts import Permission
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+DIAGNOSIS: Final[tuple[Operation[DiagnosisHandler], ...]] = (
     Operation(
         "GET",
         "/domains/{domain}/diagnosis",
+        DiagnosisHandler.get,
         "diagnoseDomain",
         "Domains",
         "Say what is wrong with a domain, and the one thing to do",
@@ -24,9 +28,13 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         errors=(400,),
         paths={"domain": "A domain, enrolled or not."},
     ),
+)
+
+TRAFFIC: Final[tuple[Operation[TrafficHandler], ...]] = (
     Operation(
         "GET",
         "/domains/{domain}/traffic",
+        TrafficHandler.get,
         "getTraffic",
         "Domains",
         "Requests, bytes, errors and latency of a domain over time",
@@ -41,9 +49,13 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         errors=(400,),
         paths={"domain": "A domain of the application."},
     ),
+)
+
+ACTIONS: Final[tuple[Operation[DomainActionHandlers], ...]] = (
     Operation(
         "POST",
         "/domains/{domain}/renew",
+        DomainActionHandlers.renew,
         "renewCertificate",
         "Domains",
         "Renew a domain's certificate now; the one so far serves until the new one is live",
@@ -55,6 +67,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/domains/{domain}/recheck",
+        DomainActionHandlers.recheck,
         "recheckDomain",
         "Domains",
         "Check an enrolled domain's DNS now",
@@ -66,6 +79,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/domains/{domain}/transfer",
+        DomainActionHandlers.transfer,
         "transferDomain",
         "Domains",
         "Give a domain to another application of the same organisation, whatever its DNS proves, as an owner",
@@ -80,6 +94,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/domains/{domain}/free",
+        DomainActionHandlers.free,
         "freeDomain",
         "Domains",
         "Stop serving a name at once and forget its holder, as an operator",
@@ -92,6 +107,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/domains/{domain}/block",
+        DomainActionHandlers.block,
         "blockDomain",
         "Domains",
         "Answer every request of a name with a reason, and have no application enrol it anew, as an operator",
@@ -106,6 +122,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/domains/{domain}/unblock",
+        DomainActionHandlers.unblock,
         "unblockDomain",
         "Domains",
         "Serve a blocked name again, as an operator",
@@ -116,3 +133,5 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         by_key_alone=True,
     ),
 )
+
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (*DIAGNOSIS, *TRAFFIC, *ACTIONS)

@@ -1,20 +1,26 @@
-"""What the reference holds of one operation: what it takes, what it answers, and which errors."""
+"""One operation of the API: its route, its handler, and what the reference states of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
+from aiohttp import web
 from pydantic import BaseModel
 
 from common.accounts import Permission
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
+Handlers = TypeVar("Handlers")
+HandlerOf: TypeAlias = Callable[[Handlers, web.Request], Awaitable[web.StreamResponse]]
+"""A method of a class of handlers, such as ``PowerHandlers.post``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
+    """A query parameter, as the reference shows it."""
+
     name: str
     schema: Mapping[str, Any]
     words: str
@@ -22,12 +28,16 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """`errors`: the statuses beside those of every operation. `is_open`: without authentication. `example` is a body
-    that a test sends."""
+class Operation(Generic[Handlers]):
+    """A method and a path, what they take and answer, and the handler that does so.
+
+    `errors`: the statuses beside those of every operation. `is_open`: without authentication. `example` is a body that
+    a test sends.
+    """
 
     method: Method
     path: str
+    handler: HandlerOf[Handlers]
     id: str
     tag: str
     summary: str
@@ -52,4 +62,5 @@ class Operation:
 
     @property
     def needed(self) -> Permission:
+        """Return the permission that the user of an API key needs."""
         return self.permission or (Permission.VIEW if self.method == "GET" else Permission.CHANGE)

@@ -13,15 +13,17 @@ from api.answers.application import (
     WebhookSecret,
 )
 from api.answers.messages import Message
-from api.reference.operations.operation import Operation, Query
-from api.reference.operations.parameters import LIMIT, NEXT
+from api.handlers.application import ApplicationHandlers
+from api.operations.operation import Operation, Query
+from api.operations.parameters import LIMIT, NEXT
 from api.schemas import application
 from common.accounts import Permission
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+OPERATIONS: Final[tuple[Operation[ApplicationHandlers], ...]] = (
     Operation(
         "GET",
         "/applications",
+        ApplicationHandlers.list_all,
         "listApplications",
         "Application",
         "List the applications that the user may see, by name",
@@ -38,6 +40,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/applications",
+        ApplicationHandlers.post,
         "createApplication",
         "Application",
         "Make an application, as an owner; PUT /application/secret and /application/webhook-secret make its secrets",
@@ -50,10 +53,19 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         by_key_alone=True,
         has_application=False,
     ),
-    Operation("GET", "/application", "getApplication", "Application", "Show the application's settings", Application),
+    Operation(
+        "GET",
+        "/application",
+        ApplicationHandlers.get,
+        "getApplication",
+        "Application",
+        "Show the application's settings",
+        Application,
+    ),
     Operation(
         "PUT",
         "/application",
+        ApplicationHandlers.put,
         "changeApplication",
         "Application",
         "Change settings; what is left out stays, an empty text takes a setting away",
@@ -65,6 +77,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "PUT",
         "/application/operator",
+        ApplicationHandlers.put_operator,
         "changeApplicationAsOperator",
         "Application",
         "Set the tier, the connect subscription and the organisation, as an operator",
@@ -78,6 +91,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "DELETE",
         "/application",
+        ApplicationHandlers.delete,
         "deleteApplication",
         "Application",
         "Delete the application and stop serving its domains, as an owner; its name confirms",
@@ -91,6 +105,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "PUT",
         "/application/secret",
+        ApplicationHandlers.put_client_secret,
         "rotateClientSecret",
         "Application",
         "Make a new client secret; the one so far works for another 24 hours",
@@ -101,6 +116,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "PUT",
         "/application/webhook-secret",
+        ApplicationHandlers.put_webhook_secret,
         "rotateWebhookSecret",
         "Application",
         "Make a new webhook secret; the one so far signs beside it for another 24 hours",
@@ -111,6 +127,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "PUT",
         "/application/signature",
+        ApplicationHandlers.put_signature,
         "switchSignature",
         "Application",
         "Sign forwarded requests, with a new key, or not",
@@ -122,6 +139,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "PUT",
         "/application/service-auth",
+        ApplicationHandlers.put_service_auth,
         "switchServiceAuth",
         "Application",
         "Send X-Service-Auth; a rotation takes effect when it is finished",

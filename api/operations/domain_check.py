@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from api.answers.domain_check import DomainCheckAnswer, RecordCheckAnswer
-from api.reference.operations.operation import Operation
-from api.reference.operations.parameters import RECORD
+from api.handlers.domain_check import DomainCheckHandlers
+from api.operations.operation import Operation
+from api.operations.parameters import RECORD
 from api.schemas import domain_check
 from common.accounts import Permission
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+OPERATIONS: Final[tuple[Operation[DomainCheckHandlers], ...]] = (
     Operation(
         "POST",
         "/checkdomain",
+        DomainCheckHandlers.post_domain,
         "checkDomain",
         "Connect",
         "Say who hosts a domain's DNS, what can be done there, and what stands in the way",
@@ -26,6 +28,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/checkrecords",
+        DomainCheckHandlers.post_records,
         "checkRecords",
         "Connect",
         "Say which records are propagated",

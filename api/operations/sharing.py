@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from api.answers.messages import Message
 from api.answers.sharing import Share, SharedLink, SharedLinks
-from api.reference.operations.operation import Operation, Query
-from api.reference.operations.parameters import FLOW, LIMIT, RECORD
+from api.handlers.connect import SharingHandlers
+from api.handlers.share import ShareHandler
+from api.operations.operation import Operation, Query
+from api.operations.parameters import FLOW, LIMIT, RECORD
 from api.schemas import connect
 from common.accounts import Permission
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+LINKS: Final[tuple[Operation[SharingHandlers], ...]] = (
     Operation(
         "POST",
         "/connect/flows/{id}/share",
+        SharingHandlers.share_flow,
         "shareFlow",
         "Sharing",
         "Make a link that opens this flow's configuration",
@@ -28,6 +31,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/sharing/connect",
+        SharingHandlers.post,
         "shareConfiguration",
         "Sharing",
         "Make a link that opens a configuration of the connect modal",
@@ -40,6 +44,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/sharing/connect",
+        SharingHandlers.get,
         "getLinks",
         "Sharing",
         "List sharing links, the newest first",
@@ -54,6 +59,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "DELETE",
         "/sharing/connect/{id}",
+        SharingHandlers.delete,
         "revokeLink",
         "Sharing",
         "Revoke a sharing link",
@@ -61,9 +67,13 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         errors=(404,),
         paths={"id": "The link's id."},
     ),
+)
+
+SHARED: Final[tuple[Operation[ShareHandler], ...]] = (
     Operation(
         "GET",
         "/share/{id}",
+        ShareHandler.get,
         "getShare",
         "Sharing",
         "Get the records behind a sharing link; a page for browsers",
@@ -74,3 +84,5 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         paths={"id": "What the link ends with."},
     ),
 )
+
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (*LINKS, *SHARED)

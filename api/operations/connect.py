@@ -10,15 +10,25 @@ from pydantic import BaseModel
 from api.answers.connect import Flow
 from api.answers.messages import Message
 from api.answers.sharing import RegisteredConfiguration, RegisteredConfigurations
-from api.reference.operations.operation import Operation, Query
-from api.reference.operations.parameters import FLOW, LIMIT, RECORD, TEXT
+from api.handlers.connect import ConfigurationHandlers, ConnectHandlers
+from api.handlers.connect_return import ConnectReturnHandler
+from api.operations.operation import HandlerOf, Operation, Query
+from api.operations.parameters import FLOW, LIMIT, RECORD, TEXT
 from api.schemas import connect
 
 
-def _flow_action(action: str, name: str, summary: str, body: type[BaseModel], example: Mapping[str, Any]) -> Operation:
+def _flow_action(
+    action: str,
+    handler: HandlerOf[ConnectHandlers],
+    name: str,
+    summary: str,
+    body: type[BaseModel],
+    example: Mapping[str, Any],
+) -> Operation[ConnectHandlers]:
     return Operation(
         "POST",
         f"/connect/flows/{{id}}/{action}",
+        handler,
         name,
         "Connect",
         summary,
@@ -32,10 +42,11 @@ def _flow_action(action: str, name: str, summary: str, body: type[BaseModel], ex
 
 _CONFIGURATION: Final = {"id": "The configuration's id."}
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+CONFIGURATIONS: Final[tuple[Operation[ConfigurationHandlers], ...]] = (
     Operation(
         "POST",
         "/connect/configurations",
+        ConfigurationHandlers.post,
         "registerConfiguration",
         "Connect",
         "Register what browsers may ask for; the same configuration again is the same one",
@@ -48,6 +59,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/connect/configurations",
+        ConfigurationHandlers.list_all,
         "getConfigurations",
         "Connect",
         "List registered configurations, the newest first",
@@ -61,6 +73,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/connect/configurations/{id}",
+        ConfigurationHandlers.get,
         "getConfiguration",
         "Connect",
         "Get a registered configuration",
@@ -71,6 +84,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "DELETE",
         "/connect/configurations/{id}",
+        ConfigurationHandlers.delete,
         "removeConfiguration",
         "Connect",
         "Delete a registered configuration, with its links and its flows that are not finished",
@@ -78,9 +92,13 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         errors=(404,),
         paths=_CONFIGURATION,
     ),
+)
+
+FLOWS: Final[tuple[Operation[ConnectHandlers], ...]] = (
     Operation(
         "POST",
         "/connect/flows",
+        ConnectHandlers.post,
         "createFlow",
         "Connect",
         "Begin to connect a domain",
@@ -93,6 +111,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/connect/flows/{id}",
+        ConnectHandlers.get,
         "getFlow",
         "Connect",
         "Get a flow",
@@ -103,6 +122,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/connect/flows/{id}/events",
+        ConnectHandlers.get_events,
         "watchFlow",
         "Connect",
         "Follow a flow by server-sent events, each the whole flow",
@@ -111,21 +131,44 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         paths=FLOW,
         media_type="text/event-stream",
     ),
-    _flow_action("domain", "chooseDomain", "Choose the domain", connect.DomainBody, {"domain": "customer.example"}),
-    _flow_action("plan", "planFlow", "Read the zone again and make a plan", connect.EmptyBody, {}),
+    _flow_action(
+        "domain",
+        ConnectHandlers.choose,
+        "chooseDomain",
+        "Choose the domain",
+        connect.DomainBody,
+        {"domain": "customer.example"},
+    ),
+    _flow_action(
+        "plan", ConnectHandlers.plan, "planFlow", "Read the zone again and make a plan", connect.EmptyBody, {}
+    ),
     _flow_action(
         "apply",
+        ConnectHandlers.apply,
         "applyFlow",
         "Do exactly what the plan shows, by one of the ways open",
         connect.ApplyBody,
         {"way": "manual", "digest": "…"},
     ),
-    _flow_action("check", "checkFlow", "Check the records now, or retry failed enrolments", connect.EmptyBody, {}),
-    _flow_action("undo", "undoFlow", "Put back what was replaced", connect.UndoBody, {}),
-    _flow_action("close", "closeFlow", "End the flow before anything is written", connect.EmptyBody, {}),
+    _flow_action(
+        "check",
+        ConnectHandlers.check,
+        "checkFlow",
+        "Check the records now, or retry failed enrolments",
+        connect.EmptyBody,
+        {},
+    ),
+    _flow_action("undo", ConnectHandlers.undo, "undoFlow", "Put back what was replaced", connect.UndoBody, {}),
+    _flow_action(
+        "close", ConnectHandlers.close, "closeFlow", "End the flow before anything is written", connect.EmptyBody, {}
+    ),
+)
+
+RETURNS: Final[tuple[Operation[ConnectReturnHandler], ...]] = (
     Operation(
         "GET",
         "/connect/return/{id}",
+        ConnectReturnHandler.get,
         "returnToFlow",
         "Connect",
         "Take a browser back from a Domain Connect provider: a page that closes itself",
@@ -142,3 +185,5 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         paths=FLOW,
     ),
 )
+
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (*CONFIGURATIONS, *FLOWS, *RETURNS)

@@ -6,8 +6,9 @@ from typing import Final, get_args
 
 from api.answers.messages import Message
 from api.answers.webhooks import Deliveries, Endpoint, Replay, TestEvent, WebhookEvents
-from api.reference.operations.operation import Operation, Query
-from api.reference.operations.parameters import LIMIT, TEXT
+from api.handlers.webhooks import WebhookHandlers
+from api.operations.operation import Operation, Query
+from api.operations.parameters import LIMIT, TEXT
 from api.schemas import webhooks
 from api.services.webhooks import MOST_REPLAYED
 from common.db.deliveries import Status as DeliveryStatus
@@ -16,10 +17,11 @@ from common.db.events import EventType
 _EVENT_ID: Final = {"type": "string", "pattern": "^evt_[0-9a-f]{34}$"}
 _BEFORE: Final = Query("before", _EVENT_ID, "`next` of the page before.")
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+OPERATIONS: Final[tuple[Operation[WebhookHandlers], ...]] = (
     Operation(
         "GET",
         "/webhooks/events",
+        WebhookHandlers.get_events,
         "getEvents",
         "Webhooks",
         "List what happened in the last 30 days, the newest first",
@@ -35,6 +37,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/webhooks/deliveries",
+        WebhookHandlers.get_deliveries,
         "getDeliveries",
         "Webhooks",
         "List deliveries with their attempts, the newest first",
@@ -50,6 +53,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/webhooks/events/{id}/replay",
+        WebhookHandlers.replay,
         "replayEvent",
         "Webhooks",
         "Send an event again",
@@ -61,6 +65,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/webhooks/deliveries/replay",
+        WebhookHandlers.replay_range,
         "replayDeliveries",
         "Webhooks",
         f"Send again what failed in a range of time, the oldest {MOST_REPLAYED} first",
@@ -73,6 +78,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/webhooks/test",
+        WebhookHandlers.test,
         "sendTestEvent",
         "Webhooks",
         "Send a `webhook.test`",
@@ -80,10 +86,19 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         status=202,
         errors=(409,),
     ),
-    Operation("GET", "/webhooks/endpoint", "getEndpoint", "Webhooks", "Say how the webhook's endpoint fares", Endpoint),
+    Operation(
+        "GET",
+        "/webhooks/endpoint",
+        WebhookHandlers.get_endpoint,
+        "getEndpoint",
+        "Webhooks",
+        "Say how the webhook's endpoint fares",
+        Endpoint,
+    ),
     Operation(
         "POST",
         "/webhooks/endpoint/enable",
+        WebhookHandlers.enable,
         "enableEndpoint",
         "Webhooks",
         "Enable the endpoint, and send what is pending",

@@ -7,14 +7,16 @@ from typing import Final
 from api.answers.lists import Page, Part
 from api.answers.messages import Message
 from api.answers.secure import DetailedSecuredDomain, SecuredDomain, SslEligibility
-from api.reference.operations.operation import Operation
-from api.reference.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
+from api.handlers.secure import SecureHandlers
+from api.operations.operation import Operation
+from api.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
 from api.schemas import secure
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+OPERATIONS: Final[tuple[Operation[SecureHandlers], ...]] = (
     Operation(
         "GET",
         "/ssl",
+        SecureHandlers.get,
         "getSsl",
         "Secure",
         "List secured domains, or ask whether one is eligible",
@@ -25,6 +27,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/ssl",
+        SecureHandlers.post,
         "secureDomain",
         "Secure",
         "Provision a certificate for a domain, a subdomain or a root",
@@ -36,6 +39,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "PUT",
         "/ssl",
+        SecureHandlers.put,
         "changeSecuredDomain",
         "Secure",
         "Renew a certificate now, or change where a domain leads",
@@ -47,6 +51,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "DELETE",
         "/ssl",
+        SecureHandlers.delete,
         "removeSecuredDomain",
         "Secure",
         "Deprovision a domain's certificate",

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from api.answers.token import Token
-from api.reference.operations.operation import Operation
+from api.handlers.token import TokenHandler
+from api.operations.operation import Operation
 from api.schemas import token
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+OPERATIONS: Final[tuple[Operation[TokenHandler], ...]] = (
     Operation(
         "POST",
         "/token",
+        TokenHandler.post,
         "createToken",
         "Authentication",
         "Exchange a client secret for a token of 60 minutes",

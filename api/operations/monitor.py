@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 from api.answers.messages import Message
 from api.answers.monitor import BatchStatus, LastCheck, MonitoredDomain, MonitoredDomains, ServiceStatus, Submitted
-from api.reference.operations.operation import Operation, Query
-from api.reference.operations.parameters import AFTER, RECORD, SEARCH, TEXT
+from api.handlers.monitor import BatchHandlers, MonitorHandlers
+from api.operations.operation import Operation, Query
+from api.operations.parameters import AFTER, RECORD, SEARCH, TEXT
 from api.schemas import monitor_bodies
 from api.schemas.dns_record import DnsRecord
 from api.schemas.monitor_queries import DEFAULT_LIMIT, LARGEST_LIMIT, MonitorSort
@@ -17,10 +18,11 @@ _SUBDOMAIN: Final = Query("subdomain", TEXT, "What stands before the apex; witho
 _MONITORED: Final = {"domain_name": "The apex domain."}
 _WATCHED: Final = {"domain": "customer.example", "dnsRecords": [RECORD]}
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+DOMAINS: Final[tuple[Operation[MonitorHandlers], ...]] = (
     Operation(
         "POST",
         "/monitor/domains",
+        MonitorHandlers.post,
         "addMonitoredDomain",
         "Monitor",
         "Monitor a domain's records; of a monitored one, replace them",
@@ -33,6 +35,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "PUT",
         "/monitor/domains",
+        MonitorHandlers.put,
         "changeMonitoredDomain",
         "Monitor",
         "Replace a monitored domain's records",
@@ -44,6 +47,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "DELETE",
         "/monitor/domains",
+        MonitorHandlers.delete,
         "removeMonitoredDomain",
         "Monitor",
         "Stop monitoring a domain",
@@ -55,6 +59,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/monitor/domains",
+        MonitorHandlers.get,
         "getMonitoredDomains",
         "Monitor",
         "List monitored domains, or get one",
@@ -84,42 +89,9 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         errors=(400, 404),
     ),
     Operation(
-        "POST",
-        "/monitor/domains/batch",
-        "addMonitoredDomains",
-        "Monitor",
-        f"Monitor up to {MOST_CREATED} domains",
-        Submitted,
-        status=201,
-        body=monitor_bodies.BatchBody,
-        example={"domains": [_WATCHED]},
-        errors=(400,),
-    ),
-    Operation(
-        "DELETE",
-        "/monitor/domains/batch",
-        "removeMonitoredDomains",
-        "Monitor",
-        f"Stop monitoring up to {MOST_DELETED} domains",
-        Submitted,
-        status=201,
-        body=monitor_bodies.BatchBody,
-        example={"domains": [{"domain": "customer.example"}]},
-        errors=(400,),
-    ),
-    Operation(
-        "GET",
-        "/monitor/domains/batch/status/{request_id}",
-        "getBatchStatus",
-        "Monitor",
-        "Say how far a batch is",
-        BatchStatus,
-        errors=(404,),
-        paths={"request_id": "The `request_id` of the batch."},
-    ),
-    Operation(
         "GET",
         "/monitor/domains/{domain_name}",
+        MonitorHandlers.get_one,
         "getMonitoredDomain",
         "Monitor",
         "Get a monitored domain",
@@ -131,6 +103,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/monitor/domains/{domain_name}/checks",
+        MonitorHandlers.get_checks,
         "getLastCheck",
         "Monitor",
         "Get what the last check of a monitored domain went by",
@@ -142,6 +115,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/monitor/domains/{domain_name}/records",
+        MonitorHandlers.get_records,
         "getMonitoredRecords",
         "Monitor",
         "List a domain's monitored records",
@@ -153,6 +127,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/monitor/domains/{domain_name}/records",
+        MonitorHandlers.post_records,
         "addMonitoredRecords",
         "Monitor",
         "Add monitored records; those there are stay",
@@ -166,6 +141,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "PUT",
         "/monitor/domains/{domain_name}/records",
+        MonitorHandlers.put_records,
         "replaceMonitoredRecords",
         "Monitor",
         "Replace all monitored records",
@@ -180,6 +156,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "DELETE",
         "/monitor/domains/{domain_name}/records",
+        MonitorHandlers.delete_records,
         "removeMonitoredRecords",
         "Monitor",
         "Stop monitoring some of a domain's records",
@@ -193,9 +170,52 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "GET",
         "/monitor/status",
+        MonitorHandlers.get_status,
         "getMonitorStatus",
         "Monitor",
         "Say whether the checks themselves are well",
         ServiceStatus,
     ),
 )
+
+BATCHES: Final[tuple[Operation[BatchHandlers], ...]] = (
+    Operation(
+        "POST",
+        "/monitor/domains/batch",
+        BatchHandlers.post,
+        "addMonitoredDomains",
+        "Monitor",
+        f"Monitor up to {MOST_CREATED} domains",
+        Submitted,
+        status=201,
+        body=monitor_bodies.BatchBody,
+        example={"domains": [_WATCHED]},
+        errors=(400,),
+    ),
+    Operation(
+        "DELETE",
+        "/monitor/domains/batch",
+        BatchHandlers.delete,
+        "removeMonitoredDomains",
+        "Monitor",
+        f"Stop monitoring up to {MOST_DELETED} domains",
+        Submitted,
+        status=201,
+        body=monitor_bodies.BatchBody,
+        example={"domains": [{"domain": "customer.example"}]},
+        errors=(400,),
+    ),
+    Operation(
+        "GET",
+        "/monitor/domains/batch/status/{request_id}",
+        BatchHandlers.get_status,
+        "getBatchStatus",
+        "Monitor",
+        "Say how far a batch is",
+        BatchStatus,
+        errors=(404,),
+        paths={"request_id": "The `request_id` of the batch."},
+    ),
+)
+
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (*DOMAINS, *BATCHES)

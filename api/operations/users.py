@@ -2,47 +2,78 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from api.answers.installation import Operations
 from api.answers.messages import Message
 from api.answers.organisations import Account, Keys, MemberLink, Members, Organisation, Organisations, SignInLink
-from api.reference.operations.operation import Operation
-from api.reference.operations.parameters import LIMIT, NEXT
+from api.handlers.account import AccountHandlers
+from api.handlers.operations import OperationsHandler
+from api.handlers.organisations import OrganisationHandlers
+from api.operations.operation import Operation
+from api.operations.parameters import LIMIT, NEXT
 from api.schemas import organisations
 from common.accounts import Permission
 
-_by_key = partial(Operation, by_key_alone=True, has_application=False)
 _ORGANISATION: Final = {"organisation": "The organisation's id."}
 _MEMBER: Final = {**_ORGANISATION, "user": "The member's id."}
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    _by_key("GET", "/account", "getAccount", "Account", "Show the user and the API key that asks", Account),
-    _by_key("GET", "/account/keys", "listKeys", "Account", "List the user's API keys", Keys),
-    _by_key(
+ACCOUNT: Final[tuple[Operation[AccountHandlers], ...]] = (
+    Operation(
+        "GET",
+        "/account",
+        AccountHandlers.get,
+        "getAccount",
+        "Account",
+        "Show the user and the API key that asks",
+        Account,
+        by_key_alone=True,
+        has_application=False,
+    ),
+    Operation(
+        "GET",
+        "/account/keys",
+        AccountHandlers.list_keys,
+        "listKeys",
+        "Account",
+        "List the user's API keys",
+        Keys,
+        by_key_alone=True,
+        has_application=False,
+    ),
+    Operation(
         "DELETE",
         "/account/keys/{key}",
+        AccountHandlers.delete_key,
         "revokeKey",
         "Account",
         "Revoke an API key of the user, at once",
         Message,
         errors=(404,),
         paths={"key": "The key's id, as the list shows it."},
+        by_key_alone=True,
+        has_application=False,
     ),
-    _by_key(
+)
+
+ORGANISATIONS: Final[tuple[Operation[OrganisationHandlers], ...]] = (
+    Operation(
         "GET",
         "/organisations",
+        OrganisationHandlers.list_all,
         "listOrganisations",
         "Organisations",
         "List the organisations that the user may see, by name",
         Organisations,
         queries=(LIMIT, NEXT),
         errors=(400,),
+        by_key_alone=True,
+        has_application=False,
     ),
-    _by_key(
+    Operation(
         "POST",
         "/organisations",
+        OrganisationHandlers.post,
         "createOrganisation",
         "Organisations",
         "Make an organisation, as an operator",
@@ -52,20 +83,26 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         example={"name": "Acme"},
         errors=(400, 404, 409),
         permission=Permission.OWN,
+        by_key_alone=True,
+        has_application=False,
     ),
-    _by_key(
+    Operation(
         "GET",
         "/organisations/{organisation}",
+        OrganisationHandlers.get,
         "getOrganisation",
         "Organisations",
         "Show an organisation",
         Organisation,
         errors=(404,),
         paths=_ORGANISATION,
+        by_key_alone=True,
+        has_application=False,
     ),
-    _by_key(
+    Operation(
         "GET",
         "/organisations/{organisation}/members",
+        OrganisationHandlers.list_members,
         "listMembers",
         "Organisations",
         "List the members, by address",
@@ -73,10 +110,13 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         queries=(LIMIT, NEXT),
         errors=(400, 404),
         paths=_ORGANISATION,
+        by_key_alone=True,
+        has_application=False,
     ),
-    _by_key(
+    Operation(
         "PUT",
         "/organisations/{organisation}/members",
+        OrganisationHandlers.put_member,
         "putMember",
         "Organisations",
         "Add a member or change a role, as an owner; new users and those that gain rights get a link to sign in once",
@@ -86,10 +126,13 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         errors=(400, 404, 409),
         paths=_ORGANISATION,
         permission=Permission.OWN,
+        by_key_alone=True,
+        has_application=False,
     ),
-    _by_key(
+    Operation(
         "DELETE",
         "/organisations/{organisation}/members/{user}",
+        OrganisationHandlers.delete_member,
         "removeMember",
         "Organisations",
         "End a membership, as an owner, or your own",
@@ -97,10 +140,13 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         errors=(404, 409),
         paths=_MEMBER,
         permission=Permission.OWN,
+        by_key_alone=True,
+        has_application=False,
     ),
-    _by_key(
+    Operation(
         "PUT",
         "/organisations/{organisation}/members/{user}/link",
+        OrganisationHandlers.put_link,
         "makeLink",
         "Organisations",
         "Make a link that signs a member in to the dashboard once, as an owner; it replaces the one before",
@@ -108,14 +154,24 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         errors=(404, 409),
         paths=_MEMBER,
         permission=Permission.OWN,
+        by_key_alone=True,
+        has_application=False,
     ),
-    _by_key(
+)
+
+INSTALLATION: Final[tuple[Operation[OperationsHandler], ...]] = (
+    Operation(
         "GET",
         "/operations",
+        OperationsHandler.get,
         "getOperations",
         "Operations",
         "Show what runs, what is due and what needs a hand, as an operator",
         Operations,
         errors=(404,),
+        by_key_alone=True,
+        has_application=False,
     ),
 )
+
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (*ACCOUNT, *ORGANISATIONS, *INSTALLATION)

@@ -1,13 +1,16 @@
-"""One row for each method and path of the API, by area. A new area is a module here and a name in `OPERATIONS`."""
+"""The operations of the API, by area: one row for each method and path, with its handler and what the reference states.
+
+Routes are made of the rows (`api.routes`), and so is ``/openapi.json`` (`api.reference.document`). A new area is a
+module here, a name in `OPERATIONS` and its handlers in `api.routes`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from api.reference import webhook_payloads
-from api.reference.operations import (
+from api.operations import (
     application,
     audit,
     authentication,
@@ -22,11 +25,11 @@ from api.reference.operations import (
     users,
     webhooks,
 )
-from api.reference.operations.operation import Operation, Query
+from api.operations.operation import Operation, Query
 
-__all__ = ["BY_ROUTE", "OPERATIONS", "QUERIES", "UNDOCUMENTED", "WEBHOOKS", "Operation", "Query"]
+__all__ = ["BY_ROUTE", "OPERATIONS", "QUERIES", "UNDOCUMENTED", "Operation", "Query"]
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (
     *authentication.OPERATIONS,
     *power.OPERATIONS,
     *secure.OPERATIONS,
@@ -45,17 +48,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 UNDOCUMENTED: Final = ("/dashboard", "/docs", "/openapi.json", "/sdk/")
 """How the paths begin of what browsers alone use."""
 
-WEBHOOKS: Final[Mapping[str, type]] = MappingProxyType(
-    {
-        "domain.record_missing": webhook_payloads.RecordEvent,
-        "domain.power": webhook_payloads.PowerEvent,
-        "domain.secure": webhook_payloads.SecureEvent,
-        "domain.added": webhook_payloads.FlowEvent,
-        "domain.origin_failing": webhook_payloads.OriginEvent,
-    }
-)
-"""The bodies of deliveries."""
-
 QUERIES: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
     {
         (each.method, each.path): frozenset(query.name for query in each.queries)
@@ -66,6 +58,6 @@ QUERIES: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
 )
 """The query parameters of each call that reads, and of each other that takes some."""
 
-BY_ROUTE: Final[Mapping[tuple[str, str], Operation]] = MappingProxyType(
+BY_ROUTE: Final[Mapping[tuple[str, str], Operation[Any]]] = MappingProxyType(
     {(each.method, each.path): each for each in OPERATIONS}
 )

@@ -7,14 +7,16 @@ from typing import Final
 from api.answers.lists import Page, Part
 from api.answers.messages import Message
 from api.answers.power import DetailedPoweredDomain, PoweredDomain, PowerEligibility
-from api.reference.operations.operation import Operation
-from api.reference.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
+from api.handlers.power import PowerHandlers
+from api.operations.operation import Operation
+from api.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
 from api.schemas import bodies, power
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+OPERATIONS: Final[tuple[Operation[PowerHandlers], ...]] = (
     Operation(
         "GET",
         "/power",
+        PowerHandlers.get,
         "getPower",
         "Power",
         "List powered domains, or ask whether one is eligible",
@@ -25,6 +27,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/power",
+        PowerHandlers.post,
         "powerDomain",
         "Power",
         "Show an application on a domain",
@@ -36,6 +39,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "PUT",
         "/power",
+        PowerHandlers.put,
         "changePoweredDomain",
         "Power",
         "Change a powered domain; what is left out stays",
@@ -47,6 +51,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "DELETE",
         "/power",
+        PowerHandlers.delete,
         "removePoweredDomain",
         "Power",
         "Stop showing an application on a domain",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from api.reference.operations.operation import Query
+from api.operations.operation import Query
 from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, LONGEST_SEARCH, ListSort
 
 SIZE: Final = {"type": "integer", "minimum": 1, "maximum": LARGEST_SIZE, "default": DEFAULT_SIZE}

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from api.answers.audit import AuditEntries
-from api.reference.operations.operation import Operation, Query
-from api.reference.operations.parameters import LIMIT, TEXT
+from api.handlers.audit import AuditHandler
+from api.operations.operation import Operation, Query
+from api.operations.parameters import LIMIT, TEXT
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+OPERATIONS: Final[tuple[Operation[AuditHandler], ...]] = (
     Operation(
         "GET",
         "/audit",
+        AuditHandler.get,
         "getAudit",
         "Audit",
         "List every change of the application, the newest first: who, by which way, from what to what",
