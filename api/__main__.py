@@ -34,6 +34,7 @@ SOCKET = "api"
 
 
 def main() -> None:
+    """Run the API until it is told to stop."""
     run_role("api", serve)
 
 
@@ -63,7 +64,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 
 
 def _take_socket(settings: Settings) -> socket.socket | None:
-    """The listening socket that systemd holds, if it does. Raises: `OperatorError`."""
+    """Return the listening socket that systemd holds, if it does. Raises: `OperatorError`."""
     passed = take_passed_sockets(os.environ, os.getpid(), "API", needed=(SOCKET,))
     if not passed:
         return None

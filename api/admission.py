@@ -47,7 +47,7 @@ class _QueueOfEach:
 
     @asynccontextmanager
     async def slot(self, key: str, tenant: str) -> AsyncIterator[None]:
-        """Raises: `TooManyWaiting`."""
+        """Wait for a slot and hold it. Raises: `TooManyWaiting`."""
         queue, users = self._used.get(key) or (self._new_queue(), 0)
         self._used[key] = (queue, users + 1)
         try:
@@ -60,7 +60,7 @@ class _QueueOfEach:
 
 
 class Admission:
-    """One a process. Mutable state: the queues."""
+    """Bounds the requests that run at once. One instance per process. Mutable state: the queues."""
 
     def __init__(self) -> None:
         self._slots = _working_queue(_SLOTS)
@@ -88,7 +88,7 @@ class Admission:
 
     @asynccontextmanager
     async def slot(self, application_id: str) -> AsyncIterator[None]:
-        """Raises: `TooManyWaiting`."""
+        """Wait for a slot of the application and hold it. Raises: `TooManyWaiting`."""
         async with self._slots.slot(application_id):
             yield
 

@@ -46,7 +46,9 @@ def build_app(
     probe_port: int = 80,
     authority_port: int = DNS_PORT,
 ) -> web.Application:
-    """`probe_port`: where edges and the CDNs before them serve plain HTTP to the world. `authority_port`: that of
+    """Build the API as an application.
+
+    `probe_port`: where edges and the CDNs before them serve plain HTTP to the world. `authority_port`: that of
     zones' own name servers, another than 53 only in tests and benchmarks.
 
     Raises: `OperatorError` for a setting that makes no sense.
@@ -78,8 +80,11 @@ def build_app(
 
 
 def _add_routes(app: web.Application, routes: Routes) -> None:
-    """With HEAD beside GET where previews of links and probes of balancers ask only for the head, and with OPTIONS
-    where pages of other origins ask first."""
+    """Add the routes, and HEAD and OPTIONS where they are asked for.
+
+    HEAD stands beside GET where previews of links and probes of balancers ask only for the head, OPTIONS where
+    pages of other origins ask first.
+    """
     methods: defaultdict[str, list[str]] = defaultdict(list)
     for method, path, handler in routes:
         app.router.add_route(method, path, handler, expect_handler=_expect)
@@ -91,8 +96,10 @@ def _add_routes(app: web.Application, routes: Routes) -> None:
 
 
 async def _expect(request: web.Request) -> None:
-    """RFC 9110 §10.1.1: send 100 to a client that waits for it before the body; other expectations are not met,
-    which we are free to ignore."""
+    """Send 100 to a client that waits for it before the body (RFC 9110 §10.1.1).
+
+    Other expectations are not met, which a server is free to ignore.
+    """
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # a failure after this can still be answered

@@ -1,5 +1,4 @@
-"""Verifies what a request is opened by: an application's bearer token with the ``applicationId`` header, or a user's
-API key.
+"""Verify what opens a request: a bearer token with the ``applicationId`` header, or a user's API key.
 
 Secrets are read from Postgres for every request and kept nowhere, so that a rotation ends what it should end. What is
 remembered is that a secret has signed a token, which stays true; under a digest of both, so that neither is kept.
@@ -21,7 +20,6 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -31,6 +29,7 @@ import jwt
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
+from api.access import Access
 from api.errors import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, Refused
 from api.rights import KeyHolder, Rights
 from api.rules.application_tokens import TOKEN_LIFETIME, is_id, mint_api_token
@@ -88,44 +87,17 @@ def rights_of(request: web.Request) -> Rights:
     return request[KEY_HOLDER].rights
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What a verified token opens. `scope`: the claim, None for everything. Of a token with a scope, as claimed:
-    `domain`, the only one that it is for; `configuration_id`, the registered configuration of its flows; `share_id`,
-    the sharing link that it was made by, whose flows alone it opens. `user_id`: the partner's customer that it was
-    given to. `by_current_secret`: false for one that the previous client secret signed; `secret_generation`: the number
-    of the one that signed it, None for an API key, whose id is `by_key`."""
-
-    application: Application
-    scope: str | None = None
-    domain: str | None = None
-    user_id: str | None = None
-    by_current_secret: bool = True
-    configuration_id: str | None = None
-    share_id: str | None = None
-    secret_generation: int | None = None
-    by_key: str | None = None
-
-    @property
-    def bounds(self) -> tuple[str | None, ...]:
-        """What the token is restricted to: two tokens of other bounds share nothing."""
-        return (self.scope, self.domain, self.user_id, self.configuration_id, self.share_id)
-
-    @property
-    def is_browsers(self) -> bool:
-        """Whether a browser may hold it, so that what it sends is the browser's word."""
-        return self.scope is not None
-
-
 class SignedTokens:
-    """Remembers the claims of tokens: to read and verify one takes longer than all else of a request's authentication.
-    Mutable state: by a digest of token and secret, the claims, the oldest dropped first."""
+    """Remembers the claims of tokens, whose verification takes longer than the rest of an authentication.
+
+    Mutable state: by a digest of token and secret, the claims, the oldest dropped first.
+    """
 
     def __init__(self) -> None:
         self._claims: dict[bytes, Mapping[str, Any]] = {}
 
     def read(self, token: str, secret: str) -> Mapping[str, Any] | None:
-        """The claims, whose time may be over; None for a token that the secret did not sign: it is not remembered."""
+        """Return the claims, whose time may be over; None for a token that the secret did not sign."""
         digest = hmac.digest(secret.encode(), token.encode("utf-8", "surrogatepass"), "sha256")
         claims = self._claims.get(digest)
         if claims is None:
@@ -141,7 +113,7 @@ class SignedTokens:
 
 
 class Authenticator:
-    """One a process; holds no secret."""
+    """Finds what a request is opened by. One instance per process; holds no secret."""
 
     def __init__(self, database: Database, keyring: Keyring, clock: Clock) -> None:
         self._database = database
@@ -150,10 +122,7 @@ class Authenticator:
         self._signed = SignedTokens()
 
     async def authenticate(self, headers: CIMultiDictProxy[str]) -> Access:
-        """The application that asks, and what its token opens.
-
-        Raises: `Refused`, `DatabaseUnavailable`.
-        """
+        """Return what the request's token opens. Raises: `Refused`, `DatabaseUnavailable`."""
         application_id, token = _credentials(headers)
         async with self._database.connection() as connection:
             application = await get_application(connection, application_id)
@@ -175,7 +144,7 @@ class Authenticator:
         raise Refused(FORBIDDEN) if is_foreign else _unauthorized(claims)
 
     async def find_key_holder(self, headers: CIMultiDictProxy[str]) -> KeyHolder:
-        """The user whose API key opens the request. Raises: `Refused`, `DatabaseUnavailable`."""
+        """Return the user whose API key opens the request. Raises: `Refused`, `DatabaseUnavailable`."""
         async with self._database.connection() as connection:
             found = await user_keys.find(connection, hash_token(_bearer_token(headers)))
             if found is None:
@@ -193,7 +162,7 @@ class Authenticator:
         return KeyHolder(found.key, found.user, rights)
 
     async def find_for_key(self, headers: CIMultiDictProxy[str], rights: Rights, permission: Permission) -> Access:
-        """The application that ``applicationId`` names. Raises: `Refused`, `DatabaseUnavailable`."""
+        """Return access to the application of the header. Raises: `Refused`, `DatabaseUnavailable`."""
         ids = headers.getall("applicationId", [])
         if len(ids) != 1:
             raise Refused(FORBIDDEN, code="application", hint="send the header applicationId, once")
@@ -207,7 +176,7 @@ class Authenticator:
         return Access(application, by_key=rights.by_key)
 
     async def identify(self, application_id: str, secret: str) -> Application:
-        """The application whose client secret this is: the current one or, in a rotation, the previous.
+        """Return the application whose client secret this is: the current or, in a rotation, the previous one.
 
         Raises: `Refused`, `DatabaseUnavailable`.
         """
@@ -220,9 +189,9 @@ class Authenticator:
         return application
 
     async def mint_for_browser(self, application_id: str, claims: Mapping[str, str], ends_at: datetime) -> str:
-        """A token that a page may hold, for `TOKEN_LIFETIME`, but not beyond `ends_at`. `claims` restrict it.
+        """Make a token that a page may hold, for `TOKEN_LIFETIME`, but not beyond `ends_at`.
 
-        Raises: `Refused` for an application that is being deleted; `DatabaseUnavailable`.
+        `claims` restrict it. Raises: `Refused` for an application that is being deleted; `DatabaseUnavailable`.
         """
         async with self._database.connection() as connection:
             application = await get_application(connection, application_id)
@@ -250,7 +219,7 @@ class Authenticator:
 
 
 def verify_token(token: str, secret: str, now: datetime, signed: SignedTokens) -> Mapping[str, Any] | TokenFault:
-    """The claims of a token that `secret` signed and whose time is right."""
+    """Return the claims of a token that `secret` signed and whose time is right, or the fault."""
     claims = signed.read(token, secret)
     if claims is None:
         return TokenFault.UNSIGNED
@@ -270,9 +239,9 @@ def _unauthorized(fault: TokenFault) -> Refused:
 
 
 def _access(application: Application, claims: Mapping[str, Any], *, by_current_secret: bool) -> Access:
-    """A claim of a wrong type restricts all the same: as text, it names no scope and no domain that there is.
+    """Return what a token's claims open. Raises: `Refused`.
 
-    Raises: `Refused`.
+    A claim of a wrong type restricts all the same: as text, it names no scope and no domain that there is.
     """
     scope = claims.get("scope")
 
@@ -293,8 +262,9 @@ def _access(application: Application, claims: Mapping[str, Any], *, by_current_s
 
 
 def _user_id(claim: object, *, is_bound: bool) -> str | None:
-    """Return the user that a token is for; a number counts as its digits. One that cannot be kept is none to a full
-    token, and would free a token with a scope from its bound.
+    """Return the user that a token is for; a number counts as its digits.
+
+    One that cannot be kept is none to a full token, and would free a token with a scope from its bound.
 
     Raises: `Refused`.
     """
@@ -307,7 +277,7 @@ def _user_id(claim: object, *, is_bound: bool) -> str | None:
 
 
 async def _refuse_ended_link(connection: Connection, access: Access) -> None:
-    """Raises: `Refused` for the token of a sharing link that was revoked or has expired."""
+    """Refuse the token of a sharing link that was revoked or has expired. Raises: `Refused`."""
     share_id = access.share_id
     if share_id is not None and (
         not _is_storable(share_id) or not await shares.is_living(connection, access.application.id, share_id)
@@ -316,7 +286,7 @@ async def _refuse_ended_link(connection: Connection, access: Access) -> None:
 
 
 def _credentials(headers: CIMultiDictProxy[str]) -> tuple[str, str]:
-    """Raises: `Refused`."""
+    """Return the application id and the token of a request. Raises: `Refused`."""
     ids = headers.getall("applicationId", [])
     if len(ids) != 1 or not is_id(ids[0]):
         raise _unauthorized(TokenFault.MISSING)
@@ -324,7 +294,7 @@ def _credentials(headers: CIMultiDictProxy[str]) -> tuple[str, str]:
 
 
 def _bearer_token(headers: CIMultiDictProxy[str]) -> str:
-    """Raises: `Refused`."""
+    """Return the token of the Authorization header. Raises: `Refused`."""
     authorizations = headers.getall("Authorization", [])
     scheme, _, token = authorizations[0].partition(" ") if len(authorizations) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not token.isascii():
@@ -339,7 +309,7 @@ def has_key(headers: CIMultiDictProxy[str]) -> bool:
 
 
 def _claimed_application_id(token: str) -> str | None:
-    """The claims of a token whose signature is not verified yet."""
+    """Return the application that a token names, whose signature is not verified yet."""
     try:
         claimed = jwt.decode(token, options={"verify_signature": False}).get("applicationId")
     except _UNREADABLE:
@@ -359,6 +329,6 @@ def _is_time(value: object) -> TypeGuard[float]:
 
 
 def _is_among(given: str, secrets: list[str]) -> bool:
-    """Takes the same time wherever they differ."""
+    """Compare in constant time, wherever the texts differ."""
     matches = [hmac.compare_digest(given.encode(), secret.encode()) for secret in secrets]
     return any(matches)

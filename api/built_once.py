@@ -17,6 +17,7 @@ class BuiltOnce(Generic[T]):
         self._building: asyncio.Task[T] | None = None
 
     async def get(self) -> T:
+        """Return the value, which the first caller's thread builds."""
         if self._building is None:
             self._building = asyncio.create_task(asyncio.to_thread(self._build), name="build once")
         return await asyncio.shield(self._building)  # a caller that leaves does not end it for the others

@@ -28,6 +28,7 @@ def is_connect_route(route: str) -> bool:
 
 
 def is_preflight(request: web.Request, route: str) -> bool:
+    """Return whether a browser asks before it sends a request to a route of the modal."""
     return request.method == hdrs.METH_OPTIONS and is_connect_route(route)
 
 
@@ -38,6 +39,7 @@ class Preflight:
         self._methods = ", ".join(sorted(methods))
 
     async def options(self, _: web.Request) -> web.Response:
+        """Answer what pages of other origins may send."""
         return web.Response(
             status=204,
             headers={

@@ -1,7 +1,7 @@
-"""The end of this process, as the requests under way learn of it: event streams end, so that their clients connect to
-the process that follows.
+"""Tell the requests under way that this process ends.
 
-The server sets `DRAINING` once it accepts no more connections; an application without it never drains early.
+Event streams then end, so that their clients connect to the process that follows. The server sets `DRAINING` once it
+accepts no more connections; an application without it never drains early.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ DRAINING: web.AppKey[asyncio.Event] = web.AppKey("draining", asyncio.Event)
 
 
 def is_draining(request: web.Request) -> bool:
+    """Return whether the process of this request is about to end."""
     return request.config_dict[DRAINING].is_set()
 
 

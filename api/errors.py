@@ -15,13 +15,18 @@ from common.errors import DatabaseUnavailable, FrontageError
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
+    """A row of the table: a status and its message."""
+
     status: int
     message: str
 
 
 class Refused(FrontageError):
-    """A request that is answered with an error. `code` is for programs, `hint` for people; after
-    `retry_after_seconds` the same request may succeed. `details` stand beside the message."""
+    """A request that is answered with an error.
+
+    `code` is for programs, `hint` for people; after `retry_after_seconds` the same request may succeed. `details`
+    stand beside the message.
+    """
 
     def __init__(
         self,
@@ -122,10 +127,12 @@ _UNAVAILABLE_PATHS: Final = frozenset({"/token", "/readyz"})
 
 
 def invalid_parameter(name: str, *, status: int = 400) -> Refusal:
+    """Return the row for a parameter or a field that is not valid."""
     return Refusal(status, f"Invalid '{name}' parameter")
 
 
 def too_many_domains(most: int) -> Refusal:
+    """Return the row for a batch of more domains than it may have."""
     return Refusal(400, f"The maximum number of domains is {most}")
 
 
@@ -145,11 +152,12 @@ def is_product_write(method: str, path: str) -> bool:
 
 
 def invalid_body(method: str, path: str) -> Refusal:
+    """Return the row for a body that is no JSON object."""
     return INVALID_PRODUCT_BODY if is_product_write(method, path) else INVALID_BODY
 
 
 def refusal_of_failure(error: Exception, method: str, path: str) -> Refusal:
-    """The row for a failure of ours, as opposed to what a service refuses."""
+    """Return the row for a failure of ours, as opposed to what a service refuses."""
     if is_product_write(method, path):
         return PRODUCT_INTERNAL
     if isinstance(error, DatabaseUnavailable) and path in _UNAVAILABLE_PATHS:

@@ -28,6 +28,8 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 def idempotent(database: Database) -> Middleware:
+    """Return the middleware that answers a repeated POST with its first answer."""
+
     @web.middleware
     async def keep_answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.method != "POST" or FIELD not in request.headers or TENANT not in request:
@@ -61,7 +63,7 @@ def _most_bytes(path: str) -> int:
 
 
 def _key_of(request: web.Request) -> bytes:
-    """Raises: `Refused`."""
+    """Return the request's Idempotency-Key. Raises: `Refused`."""
     keys = request.headers.getall(FIELD)
     if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
         status = 502 if is_product_write(request.method, request.path) else 400

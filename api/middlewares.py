@@ -74,7 +74,7 @@ _log = get_logger("api")
 
 
 def answered(counters: Counters, clock: Clock, random: Random) -> Middleware:
-    """The root of every request: whatever happens beneath, it is answered in shape, counted and logged."""
+    """Return the root of every request: it answers any failure in shape, counts and logs."""
 
     @web.middleware
     async def answer_request(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -106,13 +106,16 @@ def _log_request(request: web.Request, route: str, method: str, status: int, sec
 
 
 def _route_of(request: web.Request) -> str:
-    """What is counted and logged instead of the path, which may hold a sharing link: its id is all that opens it."""
+    """Return the route that is counted and logged instead of the path.
+
+    The path may hold a sharing link, whose id is all that opens it.
+    """
     resource = request.match_info.route.resource
     return resource.canonical if resource else "none"
 
 
 def _operation_of(request: web.Request) -> Operation[Any] | None:
-    """The reference's row; None for what it does not have."""
+    """Return the operation of a request; None for a route that is not documented."""
     return BY_ROUTE.get((request.method, _route_of(request)))
 
 
@@ -159,8 +162,11 @@ def refusal_of_http(error: web.HTTPException) -> Refusal:
 
 
 def _spread_seconds(earliest_seconds: float, random: Random) -> int:
-    """Clients that are refused together are asked back at different times: otherwise all come back in one burst, which
-    the requests of every other application wait behind."""
+    """Return a random time for another attempt, at the earliest time or later.
+
+    Clients that are refused together would otherwise come back in one burst, before the requests of every other
+    application.
+    """
     earliest = max(1, math.ceil(earliest_seconds))
     return random.randint(earliest, earliest * _SPREAD)
 
@@ -176,6 +182,8 @@ def _render(request: web.Request, error: Refused) -> web.Response:
 
 
 def limited(limits: RateLimits, trusted_proxies: Networks) -> Middleware:
+    """Return the middleware that limits the rate of requests by client address."""
+
     @web.middleware
     async def limit_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         forwarded_for = request.headers.getall("X-Forwarded-For", [])
@@ -189,6 +197,8 @@ def limited(limits: RateLimits, trusted_proxies: Networks) -> Middleware:
 
 
 def authenticated(authenticator: Authenticator, limits: RateLimits, admission: Admission) -> Middleware:
+    """Return the middleware that verifies tokens and API keys, and limits the rate of their holders."""
+
     @web.middleware
     async def authenticate_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
@@ -225,19 +235,19 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
 
 
 async def _verify_token(request: web.Request, authenticator: Authenticator) -> None:
-    """Raises: `Refused`, `DatabaseUnavailable`."""
+    """Verify the request's token and note what it opens. Raises: `Refused`, `DatabaseUnavailable`."""
     access = await authenticator.authenticate(request.headers)
     request[ACCESS], request[APPLICATION], request[TENANT] = access, access.application, access.application.id
 
 
 async def _verify_key(request: web.Request, authenticator: Authenticator) -> None:
-    """Raises: `Refused`, `DatabaseUnavailable`."""
+    """Verify the request's API key and note its holder. Raises: `Refused`, `DatabaseUnavailable`."""
     holder = await authenticator.find_key_holder(request.headers)
     request[KEY_HOLDER], request[TENANT] = holder, holder.user.id
 
 
 async def _find_for_key(request: web.Request, authenticator: Authenticator) -> None:
-    """The application that the request is about, if it is about one.
+    """Find the application that the request of an API key is about, if it is about one.
 
     Raises: `Refused` for what the user may not do; `DatabaseUnavailable`.
     """
@@ -254,8 +264,10 @@ async def _find_for_key(request: web.Request, authenticator: Authenticator) -> N
 
 
 def _refuse_beyond_scope(request: web.Request) -> None:
-    """Raises: `Refused` for a token whose scope does not open this route; an unknown scope opens none, and no token
-    of an application opens what is a user's."""
+    """Refuse a token whose scope does not open this route. Raises: `Refused`.
+
+    An unknown scope opens none, and no token of an application opens what is a user's.
+    """
     if (operation := _operation_of(request)) is not None and operation.by_key_alone:
         raise Refused(FORBIDDEN, code="key_needed", hint=_KEY_NEEDED)
     scope = request[ACCESS].scope
@@ -269,7 +281,10 @@ def _is_open(route: str) -> bool:
 
 
 def understood(queries: Mapping[tuple[str, str], Collection[str]]) -> Middleware:
-    """`queries`: the parameters that each call takes. Others are refused: a misspelt one is not taken for absent."""
+    """Return the middleware that refuses query parameters which the call does not take.
+
+    A misspelt parameter is not taken for absent. `queries`: the parameters of each call.
+    """
 
     @web.middleware
     async def understand_request(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -283,6 +298,8 @@ def understood(queries: Mapping[tuple[str, str], Collection[str]]) -> Middleware
 
 
 def admitted(admission: Admission) -> Middleware:
+    """Return the middleware that bounds how many requests of an application run at once."""
+
     @web.middleware
     async def admit_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         if TENANT not in request or _route_of(request) == _STREAM_ROUTE:

@@ -16,6 +16,8 @@ from common.origin_faults import OriginFault
 
 
 class Notice(NamedTuple):
+    """A reason why visitors do not see a change yet: for programs, and in sentences."""
+
     code: str
     hint: str
 
@@ -72,15 +74,18 @@ def of_edges(reach: Reach) -> list[Notice]:
 
 
 def describe_edge(edge: EdgeNode) -> str:
+    """Describe why an edge does not serve a change."""
     return f"{edge.label} {_TROUBLE.get(edge.condition.state, 'has not applied it')}"
 
 
 def describe_lapsed(edge: EdgeNode) -> str:
+    """Describe since when an edge does not report."""
     at = f"{edge.lease_until:%Y-%m-%d %H:%M} UTC"
     return f"{edge.label} has not reported since {at}, and may serve what it knew then"
 
 
 def describe_unreached(unreached: UnreachedOrigin) -> str:
+    """Describe what an edge met at an origin."""
     return f"{unreached.edge.label} {_CONNECTING[unreached.fault]}"
 
 

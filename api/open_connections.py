@@ -15,8 +15,11 @@ from typing import Generic, Protocol, TypeVar
 
 
 class OpenConnection(Protocol):
+    """A connection of the listener."""
+
     @property
-    def waits_for_client(self) -> bool: ...
+    def waits_for_client(self) -> bool:
+        """Return whether the client has yet to send or to take something."""
 
 
 C = TypeVar("C", bound=OpenConnection)
@@ -31,8 +34,11 @@ class ConnectionDecision(Generic[C]):
 
 
 class OpenConnections(Generic[C]):
-    """One a listener. Mutable state: the connections with their address (None for a trusted proxy) and when their last
-    request ended, and the number of each address."""
+    """The open connections of a listener, of which there is one per listener.
+
+    Mutable state: the connections with their address (None for a trusted proxy) and when their last request ended,
+    and the number of each address.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -43,6 +49,7 @@ class OpenConnections(Generic[C]):
         return len(self._held)
 
     def admit(self, connection: C, address: str | None, now: float) -> ConnectionDecision[C]:
+        """Decide whether a new connection stays, and which other one ends for it."""
         evicted = None
         if address is not None and self._by_address[address] >= self._most - self._most // 4:
             evicted = self._slowest(address)
@@ -58,6 +65,7 @@ class OpenConnections(Generic[C]):
         return ConnectionDecision(True, evicted)
 
     def request_ended(self, connection: C, now: float) -> None:
+        """Note when the last request of a connection ended."""
         if connection in self._held:
             self._held[connection] = (self._held[connection][0], now)
 

@@ -51,6 +51,7 @@ class TokenBuckets:
 
     @property
     def burst(self) -> int:
+        """Return how many requests may come at once."""
         return int(self._burst)
 
     @property
@@ -59,11 +60,11 @@ class TokenBuckets:
         return round(self._burst / self._per_second)
 
     def left(self, key: Hashable, now: float) -> int:
-        """The whole tokens that are there."""
+        """Return the whole tokens that are there."""
         return int(self._tokens(key, now))
 
     def wait_seconds(self, key: Hashable, now: float) -> float:
-        """The seconds until there is a token; 0 if there is one."""
+        """Return the seconds until there is a token; 0 if there is one."""
         return max(0.0, (1.0 - self._tokens(key, now)) / self._per_second)
 
     def _tokens(self, key: Hashable, now: float) -> float:
@@ -73,7 +74,10 @@ class TokenBuckets:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """One a process. Each function returns 0, or the seconds to wait before the next request."""
+    """The rates of requests. One instance per process.
+
+    Each function returns 0, or the seconds to wait before the next request.
+    """
 
     clock: Clock
     payers: TokenBuckets
@@ -82,6 +86,7 @@ class RateLimits:
 
     @classmethod
     def of(cls, settings: Settings, clock: Clock) -> RateLimits:
+        """Make the limits that the settings give."""
         application, address = settings.api_requests_per_second, settings.api_requests_per_second_per_address
         return cls(
             clock,
@@ -95,31 +100,39 @@ class RateLimits:
         return self.payers.take(payer, self.clock.monotonic())
 
     def fields(self, payer: str, kind: Literal["application", "user"] = "application") -> dict[str, str]:
+        """Return the header fields about the rate of an application or a user."""
         return self._fields(kind, self.payers, payer)
 
     def address_fields(self, address: str) -> dict[str, str]:
+        """Return the header fields about the rate of an address."""
         return self._fields("address", self.addresses, address)
 
     def wrong_secret_fields(self, address: str, application_id: str) -> dict[str, str]:
+        """Return the header fields about wrong secrets of an address."""
         return self._fields("wrong-secrets", self.wrong_secrets, _pair(address, application_id))
 
     def _fields(self, kind: str, buckets: TokenBuckets, key: Hashable) -> dict[str, str]:
-        """``RateLimit-Policy`` and ``RateLimit`` of a response (draft-ietf-httpapi-ratelimit-headers): the requests of
-        a burst with the seconds in which they come back, and what is left of them."""
+        """Return ``RateLimit-Policy`` and ``RateLimit`` (draft-ietf-httpapi-ratelimit-headers).
+
+        They state the requests of a burst with the seconds in which they come back, and what is left of them.
+        """
         left = buckets.left(key, self.clock.monotonic())
         policy = f'"{kind}";q={buckets.burst};w={buckets.refill_seconds}'
         return {"RateLimit-Policy": policy, "RateLimit": f'"{kind}";r={left}'}
 
     def charge_address(self, address: str) -> float:
+        """Take a token of an address; return the seconds to wait where there is none."""
         return self.addresses.take(address, self.clock.monotonic())
 
     def charge_wrong_secret(self, address: str, application_id: str) -> float:
+        """Count a wrong secret of an address."""
         return self.wrong_secrets.take(_pair(address, application_id), self.clock.monotonic())
 
     def wait_after_wrong_secrets(self, address: str, application_id: str) -> float:
+        """Return how long an address waits after wrong secrets."""
         return self.wrong_secrets.wait_seconds(_pair(address, application_id), self.clock.monotonic())
 
 
 def _pair(address: str, application_id: str) -> tuple[str, str]:
-    """The identifier is the client's text, of any length."""
+    """Return the key of an address and an identifier, which is the client's text, of any length."""
     return address, application_id[:64]

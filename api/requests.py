@@ -7,8 +7,8 @@ from typing import Any
 
 from aiohttp import web
 
-from api.auth import Access
-from api.errors import FORBIDDEN, NOT_JSON, Refusal, Refused, invalid_body
+from api.access import Access
+from api.errors import NOT_JSON, Refusal, Refused, invalid_body
 from api.schemas.bodies import Body, parse_body
 from common.db.applications import Application
 
@@ -31,20 +31,8 @@ RATE_LIMIT: web.RequestKey[dict[str, str]] = web.RequestKey("rate_limit", dict)
 
 
 def application_of(request: web.Request) -> Application:
-    """The application that the request was authenticated for."""
+    """Return the application that the request was authenticated for."""
     return request[APPLICATION]
-
-
-def refuse_other_domain(request: web.Request, apex: str) -> None:
-    """Raises: `Refused` for another domain than the token is for. `apex` is in canonical form."""
-    refuse_beyond(request[ACCESS], apex)
-
-
-def refuse_beyond(access: Access, apex: str) -> None:
-    """As `refuse_other_domain`."""
-    claimed = access.domain
-    if claimed is not None and claimed.lower().removesuffix(".") != apex:
-        raise Refused(FORBIDDEN, code="domain", hint="the token is for another domain")
 
 
 async def read_body(
@@ -55,7 +43,9 @@ async def read_body(
     most_bytes: int = LARGEST_BODY_BYTES,
     context: Any = None,
 ) -> Body:
-    """`context` is the schema's. `not_understood` is the answer to what is no JSON object, if it is not the usual one.
+    """Return the body of this schema.
+
+    `context` is the schema's. `not_understood` is the answer to what is no JSON object, if it is not the usual one.
 
     Raises: `Refused`; aiohttp's HTTPRequestEntityTooLarge.
     """
@@ -68,7 +58,7 @@ async def read_body(
 
 
 async def read_raw(request: web.Request, not_understood: Refusal, most_bytes: int) -> bytes:
-    """The body as sent, read once.
+    """Return the body as sent, read once.
 
     Raises: `Refused`; aiohttp's HTTPRequestEntityTooLarge.
     """

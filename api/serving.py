@@ -55,8 +55,10 @@ class _Connection(web.RequestHandler):
         draining: asyncio.Event,
         **options: Any,
     ) -> None:
-        """`open_connections` are all of the listener's. Once `draining` is set, each response is its connection's
-        last."""
+        """Make a connection of the listener, of whose connections there are `open_connections`.
+
+        Once `draining` is set, each response is its connection's last.
+        """
         super().__init__(manager, **options)
         self._open = open_connections
         self._draining = draining
@@ -101,8 +103,10 @@ class _Connection(web.RequestHandler):
             self.force_close()
 
     def log_exception(self, *args: Any, **options: Any) -> None:
-        """aiohttp's messages quote what the client sent; and an unread body that breaks off is no fault
-        of ours."""
+        """Log a failure without aiohttp's message, which quotes what the client sent.
+
+        An unread body that breaks off is no fault of ours.
+        """
         error = options.get("exc_info")
         if isinstance(error, web.RequestPayloadError):
             _log.info("request body could not be read", error=type(error.__cause__ or error).__name__)
@@ -130,8 +134,10 @@ class _Connection(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """What aiohttp refuses before the application sees it (a strange Expect where there is no route) gets our
-        shape."""
+        """Send a response; give our shape to what aiohttp refuses before the application sees it.
+
+        That is a strange Expect where there is no route.
+        """
         if isinstance(resp, web.HTTPException):
             resp = self.handle_error(request, resp.status, resp)
         if self._draining.is_set():
@@ -176,8 +182,10 @@ async def serving(
 def _connect(
     manager: web.Server, open_connections: OpenConnections[_Connection], trusted: Networks, draining: asyncio.Event
 ) -> _Connection:
-    """Make the protocol of a new connection. Compressed bodies are refused: unpacking a body to discard it would be
-    work for any client to cause."""
+    """Make the protocol of a new connection.
+
+    Compressed bodies are refused: unpacking a body to discard it would be work for any client to cause.
+    """
     return _Connection(
         manager,
         open_connections,
@@ -190,8 +198,10 @@ def _connect(
 
 
 async def _drain(manager: web.Server) -> None:
-    """Wait until the connections have had their last response, for `_DRAIN_SECONDS`. Those kept alive may send one more
-    request for `_NEXT_REQUEST_SECONDS`, since one may be on its way; those accepted last have yet to send their first.
+    """Wait until the connections have had their last response, for `_DRAIN_SECONDS`.
+
+    Those kept alive may send one more request for `_NEXT_REQUEST_SECONDS`, since one may be on its way; those
+    accepted last have yet to send their first.
     """
     loop = asyncio.get_running_loop()
     began_at = loop.time()
@@ -216,7 +226,7 @@ def _descriptors() -> int:
 async def _listen(
     new_connection: Callable[[], asyncio.Protocol], listen: HostPort, passed: socket.socket | None
 ) -> asyncio.Server:
-    """Raises: `OperatorError`."""
+    """Listen for connections. Raises: `OperatorError`."""
     try:
         if passed is not None:
             server = await asyncio.get_running_loop().create_server(new_connection, sock=passed)

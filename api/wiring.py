@@ -53,7 +53,7 @@ from common.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One a process; `build_app` makes and closes them."""
+    """The services of a process. `build_app` makes and closes them."""
 
     enrolment: EnrolmentService
     probe_origin: OriginProbe
@@ -87,8 +87,10 @@ class Services:
 
 @dataclass(frozen=True)
 class ApiWiring:
-    """What the services are made from. `draining` is set when the process is about to end; the ports are those of
-    `build_app`."""
+    """What the services are made from.
+
+    `draining` is set when the process is about to end; the ports are those of `build_app`.
+    """
 
     settings: Settings
     database: Database
@@ -100,7 +102,7 @@ class ApiWiring:
     authority_port: int
 
     def services(self) -> Services:
-        """Raises: `OperatorError` for a setting that makes no sense."""
+        """Make the services. Raises: `OperatorError` for a setting that makes no sense."""
         database, settings, clock = self.database, self.settings, self.clock
         probe = HttpEdgeProbe(self.keyring, probing_policy(settings), port=self.probe_port)
         probe_origin = OriginProbe(

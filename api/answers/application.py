@@ -58,6 +58,8 @@ class Application(TypedDict):
 
 
 class ListedApplication(TypedDict):
+    """An item of the list of applications."""
+
     applicationId: str
     name: str
     cnameTarget: str
@@ -68,6 +70,8 @@ class ListedApplication(TypedDict):
 
 
 class Applications(TypedDict):
+    """A part of the list of applications, by name."""
+
     items: list[ListedApplication]
     limit: int
     count: int
@@ -77,6 +81,8 @@ class Applications(TypedDict):
 
 
 class ClientSecret(TypedDict):
+    """A new client secret."""
+
     message: str
     previousUntil: datetime
     """The secret so far works until then."""
@@ -84,6 +90,8 @@ class ClientSecret(TypedDict):
 
 
 class WebhookSecret(TypedDict):
+    """A new webhook secret."""
+
     message: str
     previousUntil: datetime
     """The secret so far signs beside the new one until then."""
@@ -91,6 +99,8 @@ class WebhookSecret(TypedDict):
 
 
 class SignatureState(TypedDict):
+    """Whether forwarded requests are signed."""
+
     message: str
     signature: Literal["off", "on"]
     key: str | None
@@ -98,6 +108,8 @@ class SignatureState(TypedDict):
 
 
 class ServiceAuthState(TypedDict):
+    """Whether edges send X-Service-Auth."""
+
     message: str
     serviceAuth: ServiceAuth
     """While `rotating`, edges send the value so far."""

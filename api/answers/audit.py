@@ -13,6 +13,8 @@ from common.db.request_effects import Effect
 
 
 class AuditEntry(TypedDict):
+    """A change: when, by whom, by which way, from what to what."""
+
     id: str
     at: datetime
     way: Literal["api", "dashboard", "command", "monitor"]
@@ -25,8 +27,7 @@ class AuditEntry(TypedDict):
 
 
 class RequestEffect(TypedDict):
-    """What a request caused, and how it stands: a change of the edges, an order of a certificate, an event, its
-    delivery."""
+    """What a request caused, and how it stands: a change of the edges, an order, an event, a delivery."""
 
     kind: Literal["change", "order", "event", "delivery"]
     subject: str

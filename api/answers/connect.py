@@ -31,6 +31,8 @@ class FlowHandover(TypedDict):
 
 
 class FlowPropagation(TypedDict):
+    """How far the records of a flow are live."""
+
     status: flow_events.PropagationStatus
     since: datetime | None
     looks: int

@@ -52,6 +52,8 @@ class DiagnosedBlock(TypedDict):
 
 
 class DiagnosedProduct(TypedDict):
+    """An enrolment of the domain."""
+
     product: Product
     status: Status
     applicationUrl: str
@@ -60,6 +62,8 @@ class DiagnosedProduct(TypedDict):
 
 
 class DiagnosedOwnership(TypedDict):
+    """Whether the application may have the domain."""
+
     status: OwnershipStatus
     claim: OwnershipClaim | None
     """How the DNS shows whose the domain is."""
@@ -81,6 +85,8 @@ class DiagnosedTarget(TypedDict):
 
 
 class DiagnosedDns(TypedDict):
+    """Where the domain leads, and where it should lead."""
+
     status: Literal["ok", "ok, behind a proxy", "missing", "wrong", "unknown"]
     code: str | None
     """Why the domain could not be resolved."""
@@ -91,6 +97,8 @@ class DiagnosedDns(TypedDict):
 
 
 class DiagnosedCaa(TypedDict):
+    """Whether CAA records let our CAs issue."""
+
     status: Literal["anyone may issue", "restricted", "forbidden", "unknown"]
     host: NotRequired[str]
     """The name that has the records, which are there with `restricted` and `forbidden`."""
@@ -102,6 +110,8 @@ class DiagnosedCaa(TypedDict):
 
 
 class DiagnosedChallengePath(TypedDict):
+    """Whether the CA's requests for a challenge reach the edges."""
+
     reaches: Reached
     """Where HTTP requests to the domain arrive."""
     asked: str
@@ -109,6 +119,8 @@ class DiagnosedChallengePath(TypedDict):
 
 
 class DiagnosedCertificate(TypedDict):
+    """The certificate of the domain."""
+
     status: Literal["none", "issued", "live", "lapsed"]
     """`live` only while edges serve it."""
     issuer: NotRequired[str]
@@ -119,6 +131,8 @@ class DiagnosedCertificate(TypedDict):
 
 
 class DiagnosedOrder(TypedDict):
+    """The order of a certificate."""
+
     status: orders.State
     kind: orders.Kind
     attempts: int
@@ -134,11 +148,15 @@ class DiagnosedOrder(TypedDict):
 
 
 class DiagnosedEdgeFault(TypedDict):
+    """What an edge met at the origin."""
+
     edge: str
     code: OriginFault
 
 
 class DiagnosedOrigin(TypedDict):
+    """Whether the origin answers."""
+
     status: Literal["ok", "unreachable", "unreachable from edges", "unknown"]
     url: str
     code: OriginFault | None
@@ -155,11 +173,15 @@ class DiagnosedMonitor(TypedDict):
 
 
 class DiagnosedEdge(TypedDict):
+    """An edge, and what is wrong with it."""
+
     edge: str
     reason: str
 
 
 class DiagnosedEdges(TypedDict):
+    """Whether the edges serve what was stored."""
+
     status: Literal["ok", "not running", "behind", "lost"]
     running: int
     behind: list[DiagnosedEdge]

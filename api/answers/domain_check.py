@@ -36,11 +36,15 @@ class ProviderAnswer(TypedDict):
 
 
 class NsSupport(TypedDict):
+    """Where the provider takes NS records."""
+
     root: bool
     subdomains: bool
 
 
 class RecordInTheWay(TypedDict):
+    """A record as the zone has it."""
+
     host: str
     type: RecordType
     value: str
@@ -57,12 +61,16 @@ class RecordConflict(RecordInTheWay):
 
 
 class DomainState(TypedDict):
+    """What the registry states of the domain."""
+
     NSSupport: NsSupport
     expired: bool
     registered: bool
 
 
 class DomainCheckAnswer(ProviderAnswer, DomainState):
+    """What is known of a domain before its records are set."""
+
     authoritativeDnsProvider: NotRequired[ProviderAnswer | None]
     """Only where the request has NS records."""
     recordConflicts: NotRequired[list[RecordConflict] | None]
@@ -70,6 +78,8 @@ class DomainCheckAnswer(ProviderAnswer, DomainState):
 
 
 class ServerAnswer(TypedDict):
+    """What one name server answered."""
+
     role: str
     server: str
     outcome: str
@@ -79,6 +89,8 @@ class ServerAnswer(TypedDict):
 
 
 class CheckedRecord(TypedDict):
+    """A record, and whether it is propagated."""
+
     type: RecordType
     host: str
     value: str
@@ -91,6 +103,8 @@ class CheckedRecord(TypedDict):
 
 
 class RecordCheckAnswer(TypedDict):
+    """Which records of a domain are propagated."""
+
     domain: str
     records: list[CheckedRecord]
 

@@ -14,11 +14,15 @@ ProductStatus = Literal["active", "inactive"]
 
 
 class CertificateInService(TypedDict):
+    """The certificate that edges present."""
+
     issuer: str
     expiresAt: datetime
 
 
 class DomainDetails(TypedDict):
+    """What sorted and searched lists show of a domain beside the fields of the plain ones."""
+
     id: str
     createdAt: datetime
     updatedAt: datetime

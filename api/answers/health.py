@@ -11,6 +11,8 @@ from api.notices import Notice, combined
 
 
 class Health(TypedDict):
+    """The health of a process."""
+
     status: str
     code: NotRequired[str | None]
     hint: NotRequired[str | None]

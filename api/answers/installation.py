@@ -10,16 +10,22 @@ from common.db.edge_nodes import EdgeState
 
 
 class EdgeCondition(TypedDict):
+    """Whether an edge serves what it should, and why not."""
+
     state: EdgeState
     reason: str | None
 
 
 class FailedUpgrade(TypedDict):
+    """An upgrade of an edge that was taken back."""
+
     at: datetime
     reason: str
 
 
 class EdgeDescription(TypedDict):
+    """What an edge reports of itself."""
+
     softwareVersion: str
     """Version and commit."""
     heldCopyAt: datetime | None
@@ -43,6 +49,8 @@ class UnusableCertificates(TypedDict):
 
 
 class EdgeNode(TypedDict):
+    """An edge as it reports to the database."""
+
     nodeId: str
     host: str
     version: int
@@ -59,6 +67,8 @@ class EdgeNode(TypedDict):
 
 
 class Edge(TypedDict):
+    """An edge, and how far it is behind."""
+
     node: EdgeNode
     isAlive: bool
     behind: int
@@ -66,6 +76,8 @@ class Edge(TypedDict):
 
 
 class Monitor(TypedDict):
+    """A monitor as it reports to the database."""
+
     nodeId: str
     host: str
     issuer: str
@@ -79,18 +91,24 @@ class Monitor(TypedDict):
 
 
 class ChecksHealth(TypedDict):
+    """Whether the checks of monitored domains are well."""
+
     isHealthy: bool
     reason: str | None
     executedAt: datetime | None
 
 
 class DueWork(TypedDict):
+    """A queue of work that is due."""
+
     name: str
     count: int
     oldestSeconds: float | None
 
 
 class Expiry(TypedDict):
+    """Certificates that end within a span of days."""
+
     fromDays: int | None
     """Null with the expired ones."""
     toDays: int | None
@@ -100,12 +118,16 @@ class Expiry(TypedDict):
 
 
 class Unrenewed(TypedDict):
+    """Certificates that end soon and are not renewed."""
+
     withinDays: int
     count: int
     example: str | None
 
 
 class Standing(TypedDict):
+    """A limit of the CA, and how much of it is used."""
+
     issuer: str
     limit: str
     subject: str
@@ -115,12 +137,16 @@ class Standing(TypedDict):
 
 
 class FailingOrders(TypedDict):
+    """Orders that fail for the same reason."""
+
     reason: str
     count: int
     example: str
 
 
 class IssuanceProgress(TypedDict):
+    """How many certificates wait, and how fast they are ordered."""
+
     waiting: int
     """Orders that wait for a limit of the CA."""
     due: int
@@ -133,6 +159,8 @@ class IssuanceProgress(TypedDict):
 
 
 class RevocationBacklog(TypedDict):
+    """Certificates that wait to be revoked."""
+
     count: int
     oldestSeconds: float
     domain: str | None

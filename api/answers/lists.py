@@ -12,6 +12,8 @@ Item = TypeVar("Item")
 
 
 class Page(TypedDict, Generic[Item]):
+    """A page of a list, by its number."""
+
     items: list[Item]
     total: int
     """Domains that match the filter."""
@@ -25,7 +27,7 @@ class Page(TypedDict, Generic[Item]):
 
 
 class Part(TypedDict, Generic[Item]):
-    """Of a list that is sorted or searched."""
+    """A part of a list that is sorted or searched."""
 
     items: list[Item]
     limit: int

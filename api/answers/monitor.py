@@ -21,6 +21,8 @@ _STATEMENT_FIELDS = ("at", "role", "server", "name", "type", "outcome", "values"
 
 
 class MonitoredDomain(TypedDict):
+    """A monitored domain, its records and its last check."""
+
     id: str
     domain: str
     subdomain: str | None
@@ -42,6 +44,8 @@ class MonitoredDomain(TypedDict):
 
 
 class MonitoredDomains(TypedDict):
+    """A page or a part of the list of monitored domains."""
+
     domains: list[MonitoredDomain]
     page: int
     """Echoes `offset`."""
@@ -74,22 +78,30 @@ class LastCheck(TypedDict):
 
 
 class Submitted(TypedDict):
+    """A batch that was taken."""
+
     request_id: str
     status: Literal["IN_PROGRESS"]
 
 
 class FailedItem(TypedDict):
+    """An entry of a batch that failed, and why."""
+
     domain: str | None
     subdomain: str | None
     reason: str
 
 
 class FailedItems(TypedDict):
+    """The entries of a batch that failed."""
+
     count: int
     domains: list[FailedItem]
 
 
 class BatchStatus(TypedDict):
+    """How far a batch is."""
+
     batchId: str
     applicationId: str
     status: Literal["IN_PROGRESS", "SUCCESS", "FAILED"]
@@ -98,6 +110,8 @@ class BatchStatus(TypedDict):
 
 
 class ServiceStatus(TypedDict):
+    """Whether the checks themselves are well."""
+
     status: Literal["healthy", "unhealthy"]
     executedAt: datetime | None
 

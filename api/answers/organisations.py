@@ -13,6 +13,8 @@ from common.db.user_keys import UserKey
 
 
 class Organisation(TypedDict):
+    """An organisation."""
+
     id: str
     name: str
     role: Role | None
@@ -21,6 +23,8 @@ class Organisation(TypedDict):
 
 
 class Organisations(TypedDict):
+    """A part of the list of organisations, by name."""
+
     items: list[Organisation]
     limit: int
     count: int
@@ -30,6 +34,8 @@ class Organisations(TypedDict):
 
 
 class Member(TypedDict):
+    """A member of an organisation."""
+
     id: str
     email: str
     role: Role
@@ -37,6 +43,8 @@ class Member(TypedDict):
 
 
 class Members(TypedDict):
+    """A part of the list of members, by address."""
+
     items: list[Member]
     limit: int
     count: int
@@ -46,12 +54,16 @@ class Members(TypedDict):
 
 
 class MemberLink(TypedDict):
+    """A member that was saved."""
+
     message: str
     signInOnce: str | None
     """For a user that is new: signs in once, within a day; shown here alone."""
 
 
 class SignInLink(TypedDict):
+    """A link that signs a member in."""
+
     message: str
     signInOnce: str
     """Signs in once, within a day; shown here alone."""
@@ -72,10 +84,14 @@ class Key(TypedDict):
 
 
 class Keys(TypedDict):
+    """The API keys of a user."""
+
     items: list[Key]
 
 
 class Account(TypedDict):
+    """The user of the request."""
+
     id: str
     email: str
     operator: bool

@@ -13,6 +13,8 @@ from common.db.domain_pages import ListedDomain
 
 
 class PoweredDomain(TypedDict):
+    """A powered domain."""
+
     domain: str
     applicationUrl: str
     powerRootPathAccess: Sequence[str]
@@ -20,10 +22,12 @@ class PoweredDomain(TypedDict):
 
 
 class DetailedPoweredDomain(PoweredDomain, DomainDetails):
-    """Of a list that is sorted or searched."""
+    """A powered domain as a sorted or searched list shows it."""
 
 
 class PowerEligibility(TypedDict):
+    """Whether a domain can be powered."""
+
     eligible: bool
     """The domain has a CNAME to the application's cname target and is not powered yet."""
     powerStatus: ProductStatus

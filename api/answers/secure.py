@@ -12,6 +12,8 @@ from common.db.domain_pages import ListedDomain
 
 
 class SecuredDomain(TypedDict):
+    """A secured domain."""
+
     domain: str
     applicationUrl: str
     secureStatus: ProductStatus
@@ -20,10 +22,12 @@ class SecuredDomain(TypedDict):
 
 
 class DetailedSecuredDomain(SecuredDomain, DomainDetails):
-    """Of a list that is sorted or searched."""
+    """A secured domain as a sorted or searched list shows it."""
 
 
 class SslEligibility(TypedDict):
+    """Whether a domain can be secured."""
+
     eligible: bool
     """The domain has the CNAME and no certificate yet."""
     sslStatus: ProductStatus

@@ -27,6 +27,8 @@ class Share(TypedDict):
 
 
 class SharedLink(TypedDict):
+    """A sharing link."""
+
     id: str
     link: str
     job_id: str | None
@@ -37,10 +39,14 @@ class SharedLink(TypedDict):
 
 
 class SharedLinks(TypedDict):
+    """A page of the list of sharing links."""
+
     links: list[SharedLink]
 
 
 class RegisteredConfiguration(TypedDict):
+    """A registered configuration of the connect modal."""
+
     id: str
     config: Mapping[str, Any]
     created_at: datetime
@@ -49,6 +55,8 @@ class RegisteredConfiguration(TypedDict):
 
 
 class RegisteredConfigurations(TypedDict):
+    """A page of the list of registered configurations."""
+
     configurations: list[RegisteredConfiguration]
 
 

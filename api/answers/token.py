@@ -6,5 +6,7 @@ from typing_extensions import TypedDict
 
 
 class Token(TypedDict):
+    """A token."""
+
     auth_token: str
     """A JWT, for the `Authorization` header, as `Bearer <JWT>`."""

@@ -42,6 +42,8 @@ class TrafficFigures(TypedDict):
 
 
 class TrafficPoint(TrafficFigures):
+    """What the edges counted in one interval."""
+
     at: datetime
     """The start of the interval."""
 

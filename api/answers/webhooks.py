@@ -15,6 +15,8 @@ from common.endpoint_health import disables_at
 
 
 class WebhookEvent(TypedDict):
+    """An event, and the status of its delivery."""
+
     id: str
     type: EventType
     created_at: datetime
@@ -23,12 +25,16 @@ class WebhookEvent(TypedDict):
 
 
 class WebhookEvents(TypedDict):
+    """A page of the list of events."""
+
     events: list[WebhookEvent]
     next: str | None
     """Send it as `before` for the page after."""
 
 
 class Delivery(TypedDict):
+    """A delivery with its attempts."""
+
     event_id: str
     type: EventType
     domain: str | None
@@ -43,12 +49,17 @@ class Delivery(TypedDict):
 
 
 class Deliveries(TypedDict):
+    """A page of the list of deliveries."""
+
     deliveries: list[Delivery]
     next: str | None
 
 
 class Replay(TypedDict):
-    """`more`: there may be more in the range; the same call goes on with the next."""
+    """Deliveries that will be sent again.
+
+    `more`: there may be more in the range; the same call goes on with the next.
+    """
 
     message: str
     replayed: int
@@ -56,11 +67,15 @@ class Replay(TypedDict):
 
 
 class TestEvent(TypedDict):
+    """A test event that will be sent."""
+
     message: str
     id: str
 
 
 class Endpoint(TypedDict):
+    """How the endpoint of the webhook fares."""
+
     url: str | None
     enabled: bool
     failing_since: datetime | None

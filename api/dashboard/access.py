@@ -16,8 +16,10 @@ from common.names import DomainName, parse_domain
 async def find_application(
     context: DashboardContext, request: web.Request, permission: Permission = Permission.VIEW
 ) -> Application:
-    """The application in the path, with which the visitor may do `permission`; what changes something passes `CHANGE`
-    or `OWN`. Raises: HTTPNotFound, `Refused`, `DatabaseUnavailable`."""
+    """Return the application in the path, with which the visitor may do `permission`.
+
+    What changes something passes `CHANGE` or `OWN`. Raises: HTTPNotFound, `Refused`, `DatabaseUnavailable`.
+    """
     application_id = request.match_info["application"]
     if not is_id(application_id):
         raise web.HTTPNotFound
@@ -36,7 +38,7 @@ async def load_application(context: DashboardContext, application_id: str) -> Ap
 
 
 def name_of(request: web.Request) -> DomainName:
-    """The domain in the path. Raises: HTTPNotFound."""
+    """Return the domain in the path. Raises: HTTPNotFound."""
     try:
         return parse_domain(request.match_info["name"])
     except InvalidName as error:

@@ -1,8 +1,8 @@
-"""Every action of the dashboard, with the API call and the command that do the same. A test holds this against the
-dashboard's routes, the reference and the command line; the handbook prints it.
+"""Every action of the dashboard, with the API call and the command that do the same.
 
-What is about users, organisations and the installation is called with a user's API key; all else with an application's
-token too. What proves that a user is there, or is about a browser's session, has no call.
+A test holds this against the dashboard's routes, the reference and the command line; the handbook prints it. What is
+about users, organisations and the installation is called with a user's API key; all else with an application's token
+too. What proves that a user is there, or is about a browser's session, has no call.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ CONFIRMED: Final = "needs a confirmed session, so that a leaked key does not out
 
 
 class Action(NamedTuple):
-    """`operation`: the id in `api.operations`, or why there is none. `command`: what follows ``frontage``, or
-    why there is none. `choice`: the form's `action`, `kind` or `section`, where it has one."""
+    """An action of the dashboard.
+
+    `operation`: the id in `api.operations`, or why there is none. `command`: what follows ``frontage``, or why
+    there is none. `choice`: the form's `action`, `kind` or `section`, where it has one.
+    """
 
     path: str
     choice: str

@@ -32,6 +32,7 @@ Routes: TypeAlias = tuple[tuple[str, str, Handler], ...]
 
 
 def build_dashboard(context: DashboardContext) -> web.Application:
+    """Build the dashboard as an application that stands below `ROOT`."""
     app = web.Application(middlewares=[framed(context), signed_in(context), protected(context)])
     signing_in = SigningInPages(context)
     organisations = OrganisationPages(context)

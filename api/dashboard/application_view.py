@@ -38,8 +38,10 @@ class RefusedField(Refused):
 
 @dataclass(frozen=True, slots=True)
 class RefusedForm:
-    """A form that is shown again with what was typed: what is wrong with a field, or with the whole. An empty one
-    stands for none."""
+    """A form that is shown again with what was typed, and with what is wrong with it.
+
+    The fault is that of a field, or of the whole form. An empty one stands for none.
+    """
 
     values: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -54,9 +56,11 @@ class RefusedForm:
         return self if self.values.get("action") in actions else RefusedForm()
 
     def value(self, name: str, stored: str | None) -> str:
+        """Return what was typed into a field, or else what is stored."""
         return self.values.get(name, stored or "")
 
     def error(self, name: str) -> str:
+        """Return what is wrong with a field; an empty text where nothing is."""
         return self.errors.get(name, "")
 
     @classmethod
@@ -76,7 +80,7 @@ class ApplicationView:
     def page(
         self, request: web.Request, template: str, application: Application, *, status: int = 200, **values: Any
     ) -> web.Response:
-        """The page `template` with the application and what the visitor may do with it."""
+        """Render a page of the application, with what the visitor may do with it."""
         visitor = visitor_of(request)
         return self._context.renderer.page(
             request,
@@ -94,27 +98,30 @@ class ApplicationView:
         return self._context.renderer.redirect(f"{ROOT}/applications/{application.id}{path}", flash)
 
     def targets(self) -> dict[str, str]:
-        """The names that the cname targets of Power and of Secure must lead to."""
+        """Return the names that the cname targets of Power and of Secure must lead to."""
         return {"power": self._context.settings.power_target, "secure": self._context.settings.ssl_target}
 
     def read_cname_target(self, text: str) -> str:
+        """Read a cname target. Raises: `InvalidSetting`."""
         return rules.read_cname_target(text.strip(), OwnNames.of(self._context.settings))
 
     def read_application_url(self, text: str) -> str:
+        """Read the URL of an origin. Raises: `InvalidSetting`."""
         return rules.read_application_url(text, self._context.enrolment.enrolling.addresses)
 
     def read_webhook_url(self, text: str) -> str:
+        """Read the URL of a webhook. Raises: `InvalidSetting`."""
         return rules.read_webhook_url(text, self._context.enrolment.enrolling.addresses)
 
     def require_typed(self, request: web.Request, name: DomainName) -> None:
-        """Raises: HTTPBadRequest unless the form has the name typed."""
+        """Refuse a form into which the name was not typed. Raises: HTTPBadRequest."""
         if text_of(request, "typed").strip().lower().rstrip(".") != name.text:
             raise web.HTTPBadRequest
 
     def read(
         self, request: web.Request, fields: dict[str, Callable[[str], Any]]
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """The values of the form's fields, and an error message for each field that cannot be read."""
+        """Return the values of the form's fields, and an error message for each that cannot be read."""
         values, errors = {}, {}
         for name, read in fields.items():
             try:
@@ -125,7 +132,7 @@ class ApplicationView:
 
 
 def parse_body(schema: type[_Body], given: Mapping[str, Any]) -> _Body:
-    """The form's values as the body of the API call. Raises: `Refused` in the words of the API."""
+    """Read the form's values as the body of the API call. Raises: `Refused` in the words of the API."""
     try:
         return schema.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
@@ -134,12 +141,12 @@ def parse_body(schema: type[_Body], given: Mapping[str, Any]) -> _Body:
 
 
 def optional(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Reads an empty field as None."""
+    """Return a reader that takes an empty field for None."""
     return lambda text: read(text) if text else None
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """Accepts one of these texts only. The reader raises `InvalidSetting`."""
+    """Return a reader that takes one of these texts only. The reader raises `InvalidSetting`."""
 
     def read(text: str) -> str:
         if text not in choices:
@@ -150,5 +157,5 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 
 def texts(request: web.Request) -> dict[str, Any]:
-    """The form's fields as they were sent, to be shown again."""
+    """Return the form's fields as they were sent, to be shown again."""
     return {name: value for name, value in request[FORM].items() if isinstance(value, str) and name != "csrf"}

@@ -29,11 +29,15 @@ _LOCAL_PATH = re.compile(r"/dashboard(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za
 
 @dataclass(frozen=True, slots=True)
 class Cookies:
-    """One a process; `is_secure` where the dashboard is reached over https."""
+    """The dashboard's cookies. One instance per process.
+
+    `is_secure` where the dashboard is reached over https.
+    """
 
     is_secure: bool
 
     def read(self, request: web.Request, name: str) -> str | None:
+        """Return the value of a cookie, if the browser sent one."""
         value = request.cookies.get(self._name(name))
         return value if value and value.isascii() and len(value) <= _LONGEST_COOKIE else None
 
@@ -44,16 +48,19 @@ class Cookies:
         )
 
     def remove(self, response: web.StreamResponse, name: str) -> None:
+        """Remove a cookie from the browser."""
         response.del_cookie(self._name(name), path="/", httponly=True, secure=self.is_secure, samesite="Lax")
 
     def write_session(self, response: web.StreamResponse, token: str, seconds: int) -> None:
+        """Set the cookie of a session."""
         self.write(response, "session", token, seconds=seconds)
 
     def write_device(self, response: web.StreamResponse, value: str) -> None:
+        """Set the cookie of a browser that has signed in."""
         self.write(response, "device", value, seconds=_DEVICE_SECONDS)
 
     def guest(self, request: web.Request) -> str:
-        """The token of a browser that is not signed in; a new one where it has none."""
+        """Return the token of a browser that is not signed in; a new one where it has none."""
         return self.read(request, "guest") or mint_random_token()
 
     def _name(self, name: str) -> str:
@@ -61,11 +68,12 @@ class Cookies:
 
 
 def csrf_token(token: str) -> str:
-    """What forms carry: derived from the cookie's token, which it does not disclose."""
+    """Return what forms carry: derived from the cookie's token, which it does not disclose."""
     return hashlib.sha256(b"frontage csrf/" + token.encode()).hexdigest()
 
 
 def is_same_token(given: object, expected: str) -> bool:
+    """Compare two tokens in constant time."""
     return isinstance(given, str) and given.isascii() and hmac.compare_digest(given.encode(), expected.encode())
 
 

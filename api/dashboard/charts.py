@@ -27,8 +27,11 @@ class Bar(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A span of time. `label` stands beneath it, often empty; `words` name it. `half` and `most`: within how many
-    milliseconds half of the requests, and 95 %, were responded to; None without requests."""
+    """A span of time in a chart.
+
+    `label` stands beneath it, often empty; `words` name it. `half` and `most`: within how many milliseconds half of
+    the requests, and 95 %, were responded to; None without requests.
+    """
 
     label: str
     words: str
@@ -54,7 +57,10 @@ def over_time(slots: Sequence[Slot], title: str, *, width: int = 880, height: in
 
 
 def latency_over_time(slots: Sequence[Slot], title: str, *, width: int = 880, height: int = 160) -> Markup:
-    """A curve of `half` and one of `most`, with gaps where there were no requests; the highest value above the axis."""
+    """Draw a curve of `half` and one of `most`, with gaps where there were no requests.
+
+    The highest value stands above the axis.
+    """
     highest = max((slot.most for slot in slots if slot.most), default=0.0) or 1.0
     step, floor, room = width / max(1, len(slots)), height - 22, height - 44
     parts = _time_axis(slots, milliseconds(highest), width, height)
@@ -75,7 +81,7 @@ def latency_over_time(slots: Sequence[Slot], title: str, *, width: int = 880, he
 
 
 def _time_axis(slots: Sequence[Slot], highest: str, width: int, height: int) -> list[Markup]:
-    """The lines of zero and of the highest value, and the labels beneath the slots."""
+    """Draw the lines of zero and of the highest value, and the labels beneath the slots."""
     step, floor, top = width / max(1, len(slots)), height - 22, 22
     line = Markup('<line class="axis" x1="0" x2="{}" y1="{}" y2="{}"/>')
     text = Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>')

@@ -113,22 +113,27 @@ WAYS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def action(code: str) -> str:
+    """Return an action of the audit log in words."""
     return ACTIONS.get(code) or _as_words(code)
 
 
 def event_type(code: str) -> str:
+    """Return the type of an event in words."""
     return EVENT_TYPES.get(code) or _as_words(code)
 
 
 def outcome(code: str) -> str:
+    """Return the outcome of a question to the DNS in words."""
     return OUTCOMES.get(code) or _as_words(code)
 
 
 def claim(code: str | None) -> str:
+    """Return how a domain shows whose it is, in words."""
     return CLAIMS.get(code, code) if code else "unknown"
 
 
 def way(code: str) -> str:
+    """Return the way by which a change was made, in words."""
     return WAYS.get(code, code)
 
 

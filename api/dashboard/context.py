@@ -30,7 +30,7 @@ from common.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class DashboardContext:
-    """One a process; created by `api.app`."""
+    """What the pages of the dashboard are made with. One instance per process; `api.app` creates it."""
 
     settings: Settings
     database: Database
@@ -62,6 +62,7 @@ class DashboardContext:
         clock: Clock,
         services: Services,
     ) -> DashboardContext:
+        """Make the context from what the API's process has."""
         cookies = Cookies(is_secure=settings.base_url.startswith("https://"))
         return cls(
             settings,

@@ -51,7 +51,7 @@ Raises: HTTPNotFound, `Refused`, which end the stream.
 
 
 def into(element_id: str, html: str) -> str:
-    """The content of one element of the page, as an event has it."""
+    """Return the content of one element of the page, as an event has it."""
     return Markup('<template data-into="{}">{}</template>').format(element_id, Markup(html))  # noqa: S704 - rendered
 
 
@@ -74,6 +74,7 @@ async def stream(context: DashboardContext, request: web.Request, parts: Parts) 
 
 
 def stream_slots() -> StreamSlots:
+    """Return the slots for streams of the dashboard."""
     return StreamSlots(most=_MOST, most_of_tenant=_MOST_OF_USER)
 
 

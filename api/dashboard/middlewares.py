@@ -61,6 +61,8 @@ _log = get_logger("api.dashboard")
 
 
 def framed(context: DashboardContext) -> Middleware:
+    """Return the middleware that renders failures as pages and sets the security headers."""
+
     @web.middleware
     async def frame(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
@@ -103,6 +105,8 @@ def _failed(
 
 
 def signed_in(context: DashboardContext) -> Middleware:
+    """Return the middleware that finds the visitor, and sends others to the page of signing in."""
+
     @web.middleware
     async def sign_in(request: web.Request, handler: Handler) -> web.StreamResponse:
         visitor = await find_visitor(context, request)
@@ -122,7 +126,7 @@ def signed_in(context: DashboardContext) -> Middleware:
 
 
 async def find_visitor(context: DashboardContext, request: web.Request) -> SignedInVisitor | None:
-    """Raises: `DatabaseUnavailable`."""
+    """Return the visitor whose session the cookie names. Raises: `DatabaseUnavailable`."""
     token = context.cookies.read(request, "session")
     if token is None or (request.match_info.route.resource is not None and _is_static(request)):
         return None
@@ -143,7 +147,7 @@ async def find_visitor(context: DashboardContext, request: web.Request) -> Signe
 
 
 async def _why_ended(context: DashboardContext, request: web.Request) -> Flash | None:
-    """Raises: `DatabaseUnavailable`."""
+    """Return why the session of the cookie has ended. Raises: `DatabaseUnavailable`."""
     token = context.cookies.read(request, "session")
     if token is None:
         return None
@@ -157,6 +161,8 @@ def _is_static(request: web.Request) -> bool:
 
 
 def protected(context: DashboardContext) -> Middleware:
+    """Return the middleware that takes forms only from our own pages."""
+
     @web.middleware
     async def protect(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.method in ("GET", "HEAD"):
@@ -194,6 +200,6 @@ async def _read_form(request: web.Request) -> MultiDictProxy[str | bytes | bytea
 
 
 def text_of(request: web.Request, name: str) -> str:
-    """A field of the form; empty where there is none."""
+    """Return a field of the form; an empty text where there is none."""
     value = request[FORM].get(name, "")
     return value if isinstance(value, str) else ""

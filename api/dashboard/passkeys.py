@@ -58,6 +58,8 @@ _UNREADABLE = (WebAuthnException, ValueError, TypeError, KeyError, AttributeErro
 
 
 class ProofPurpose(StrEnum):
+    """What a passkey is asked to prove."""
+
     SIGN_IN = "sign-in"
     CONFIRM = "confirm"
     REGISTER = "register"
@@ -76,10 +78,12 @@ class Assertion:
 
     @property
     def credential_id(self) -> bytes:
+        """Return the id of the passkey that answered."""
         return self.credential.raw_id
 
     @property
     def user_handle(self) -> bytes | None:
+        """Return the user that the authenticator keeps with the passkey."""
         return self.credential.response.user_handle
 
 
@@ -95,7 +99,7 @@ class NewCredential:
 
 @dataclass(frozen=True, slots=True)
 class Passkeys:
-    """One a process."""
+    """Makes and verifies challenges of passkeys. One instance per process."""
 
     clock: Clock
     keyring: Keyring
@@ -129,7 +133,7 @@ class Passkeys:
         return options_to_json(options)
 
     def verify_registration(self, text: str, holder: str) -> NewCredential:
-        """Raises: `NotProven`."""
+        """Return the new passkey that the answer registers. Raises: `NotProven`."""
         try:
             credential = parse_registration_credential_json(_read(text))
             challenge = self._challenge_of(credential, ProofPurpose.REGISTER, holder)
@@ -147,7 +151,7 @@ class Passkeys:
         return NewCredential(verified.credential_id, verified.credential_public_key, verified.sign_count, challenge)
 
     def read_assertion(self, text: str, purpose: ProofPurpose, holder: str) -> Assertion:
-        """Raises: `NotProven`."""
+        """Read an answer to a challenge of ours. Raises: `NotProven`."""
         try:
             credential = parse_authentication_credential_json(_read(text))
             return Assertion(credential, self._challenge_of(credential, purpose, holder))
@@ -155,9 +159,9 @@ class Passkeys:
             raise NotProven(str(error)) from error
 
     def verify_assertion(self, assertion: Assertion, public_key: bytes) -> int:
-        """Returns the sign count, which is compared where it is stored (`common.db.passkeys.note_use`).
+        """Verify the answer; return its sign count, which is compared where it is stored.
 
-        Raises: `NotProven`.
+        See `common.db.passkeys.note_use`. Raises: `NotProven`.
         """
         try:
             verified = verify_authentication_response(
@@ -180,8 +184,10 @@ class Passkeys:
     def _challenge_of(
         self, credential: AuthenticationCredential | RegistrationCredential, purpose: ProofPurpose, holder: str
     ) -> bytes:
-        """The challenge that was answered. Raises: `NotProven` unless we made it, for this purpose and browser, less
-        than `CHALLENGE_SECONDS` ago."""
+        """Return the challenge that was answered. Raises: `NotProven`.
+
+        We must have made it, for this purpose and browser, less than `CHALLENGE_SECONDS` ago.
+        """
         challenge = parse_client_data_json(credential.response.client_data_json).challenge
         nonce, ends_at, signature = _CHALLENGE.unpack(challenge)
         if not hmac.compare_digest(signature, self._signature(nonce, ends_at, purpose, holder)):
@@ -196,12 +202,12 @@ class Passkeys:
 
 
 def hash_challenge(challenge: bytes) -> bytes:
-    """What is stored of an answered challenge."""
+    """Return what is stored of an answered challenge."""
     return hashlib.sha256(challenge).digest()
 
 
 def _read(text: str) -> dict[str, object]:
-    """Raises: `NotProven`, ValueError."""
+    """Read the JSON of an answer. Raises: `NotProven`, ValueError."""
     if len(text) > LARGEST_ANSWER_CHARACTERS:
         raise NotProven("the answer is too large")
     found = json.loads(text)

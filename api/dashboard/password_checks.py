@@ -27,7 +27,7 @@ class TooManyPasswords(FrontageError):
 
 
 class PasswordChecks:
-    """One a process. Mutable state: the lanes."""
+    """Verifies passwords in turn. One instance per process. Mutable state: the lanes."""
 
     def __init__(self) -> None:
         self._strangers = FairQueue(_STRANGERS_AT_ONCE, most_waiting_per_tenant=_MOST_WAITING)
@@ -36,7 +36,7 @@ class PasswordChecks:
     async def verify(
         self, password: str, stored: str | None, *, address: str, email: str, is_known_device: bool
     ) -> bool:
-        """Raises: `TooManyPasswords`."""
+        """Return whether the password is right, in turn with others. Raises: `TooManyPasswords`."""
         async with AsyncExitStack() as stack:
             lane, tenant = (self._known, email) if is_known_device else (self._strangers, site_key(address))
             try:

@@ -10,8 +10,11 @@ from common.ip_addresses import parse_address
 
 @dataclass(frozen=True, slots=True)
 class RelyingParty:
-    """`id` is the address's host, `origin` its scheme, host and port. `is_possible` where browsers allow passkeys: over
-    https, or http on this machine, and by name."""
+    """The site that passkeys are made for.
+
+    `id` is the address's host, `origin` its scheme, host and port. `is_possible` where browsers allow passkeys:
+    over https, or http on this machine, and by name.
+    """
 
     id: str
     origin: str
@@ -19,6 +22,7 @@ class RelyingParty:
 
     @classmethod
     def of(cls, base_url: str) -> RelyingParty:
+        """Make the relying party of the address that the API is reached at."""
         url = urlsplit(base_url)
         host = url.hostname or ""
         is_local = host == "localhost" or host.endswith(".localhost")

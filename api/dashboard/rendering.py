@@ -48,6 +48,8 @@ HEADERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
+    """A file of the dashboard's pages, and the digest in its address."""
+
     content: bytes
     content_type: str
     digest: str
@@ -72,7 +74,7 @@ class Flash:
 
 @dataclass(slots=True)
 class Renderer:
-    """One a process; created by `api.dashboard.app`."""
+    """Renders pages. One instance per process; `api.dashboard.app` creates it."""
 
     clock: Clock
     cookies: Cookies
@@ -114,6 +116,7 @@ class Renderer:
         }
 
     def page(self, request: web.Request, template: str, *, status: int = 200, **values: Any) -> web.Response:
+        """Render a page for the visitor of the request."""
         visitor = request.get(VISITOR)
         flash, of_guest = self._read_flash(request), values.pop("csrf", "")
         text = self._templates.get_template(template).render(
@@ -130,7 +133,7 @@ class Renderer:
         return response
 
     def fragment(self, template: str, **values: Any) -> str:
-        """A part of a page, from `values` alone: it may be shown to several visitors."""
+        """Render a part of a page from `values` alone: it may be shown to several visitors."""
         return self._templates.get_template(template).render(now=self.clock.now(), **values)
 
     def redirect(self, location: str, flash: Flash | None = None) -> web.Response:

@@ -37,10 +37,13 @@ _log = get_logger("api.dashboard")
 
 @dataclass(frozen=True, slots=True)
 class LivePart:
-    """`render(*given)` returns elements as `api.dashboard.live.into` makes them. It is called `after` seconds from the
+    """A part of a page that stays up to date.
+
+    `render(*given)` returns elements as `api.dashboard.live.into` makes them. It is called `after` seconds from the
     first viewer on, then every `every` seconds or less often. `tenant`: the organisation that is charged for it.
 
-    `render` is a bound method of an object that lives as long as the process: it is part of what is compared."""
+    `render` is a bound method of an object that lives as long as the process: it is part of what is compared.
+    """
 
     render: Callable[..., Awaitable[str]]
     given: tuple[Hashable, ...]
@@ -86,7 +89,7 @@ class Viewer:
         self._changed.set()
 
     def take(self) -> str:
-        """The content of the parts that differ from what was taken of them before."""
+        """Return the content of the parts that differ from what was taken of them before."""
         self._changed.clear()
         text = "".join(self._new.values())
         self._got |= self._new
@@ -94,7 +97,7 @@ class Viewer:
         return text
 
     def offer(self, part: LivePart, html: str) -> None:
-        """Called by `Renderings`."""
+        """Note the new content of a part. `Renderings` calls it."""
         if html == self._got[part]:
             self._new.pop(part, None)
         else:
@@ -102,7 +105,7 @@ class Viewer:
             self._changed.set()
 
     def end(self) -> None:
-        """Called by `Renderings`, once a part is gone."""
+        """End the viewer once a part is gone. `Renderings` calls it."""
         self.has_ended = True
         self._changed.set()
 
@@ -117,9 +120,10 @@ class _Shared:
 
 
 class Renderings:
-    """One a process; made with the dashboard. Used by the tasks of one event loop.
+    """Renders the live parts of pages, each once for all who see the same. One instance per process.
 
-    Mutable state: the parts that are seen, and the tasks that render them or are being cancelled.
+    The tasks of one event loop use it. Mutable state: the parts that are seen, and the tasks that render them or
+    are being cancelled.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -133,6 +137,7 @@ class Renderings:
 
     @contextmanager
     def viewer(self) -> Iterator[Viewer]:
+        """Make a viewer, which follows no part after the block."""
         viewer = Viewer(self)
         try:
             yield viewer
@@ -140,6 +145,7 @@ class Renderings:
             viewer.follow(())
 
     def join(self, part: LivePart, viewer: Viewer) -> None:
+        """Show a part to a viewer; the first one starts its rendering."""
         shared = self._seen.get(part)
         if shared is None:
             shared = self._seen[part] = _Shared()
@@ -153,6 +159,7 @@ class Renderings:
             viewer.end()
 
     def leave(self, part: LivePart, viewer: Viewer) -> None:
+        """Show a part to a viewer no longer; after the last one its rendering ends."""
         shared = self._seen[part]
         shared.viewers.discard(viewer)
         if not shared.viewers:

@@ -30,7 +30,7 @@ _PURPOSE = "dashboard/device"
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """One a process."""
+    """The paces of guesses of passwords. One instance per process."""
 
     clock: Clock
     keyring: Keyring
@@ -41,6 +41,7 @@ class Throttle:
 
     @classmethod
     def of(cls, clock: Clock, keyring: Keyring) -> Throttle:
+        """Make the throttle with its paces."""
         return cls(
             clock,
             keyring,
@@ -66,8 +67,11 @@ class Throttle:
         return self._serial(device, email) is not None
 
     def device_cookie(self, device: str | None, email: str) -> str:
-        """Return the cookie that states that the browser has signed in to the account: `device` where it does so
-        already, so that no browser gets a second bucket by signing in again."""
+        """Return the cookie that states that the browser has signed in to the account.
+
+        It is `device` where that states so already, so that no browser gets a second bucket by signing in
+        again.
+        """
         if device is not None and self.is_known(device, email):
             return device
         serial = mint_random_token()[:16]

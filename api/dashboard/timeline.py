@@ -33,6 +33,8 @@ _KINDS = {
 
 
 class TimelineStep(NamedTuple):
+    """A step of an order as a page shows it."""
+
     title: str
     state: State
     when: str = ""
@@ -68,7 +70,7 @@ def steps(certificate: InService | None, order: OrderState | None, now: datetime
 
 
 def _next(order: OrderState | None, now: datetime) -> list[TimelineStep]:
-    """What the order waits for, or when it renews."""
+    """Return what the order waits for, or when it renews."""
     if order is None or order.state == "failed":  # which has its step already
         return []
     if (until := order.waits_until(now)) is not None:

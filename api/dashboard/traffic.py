@@ -23,6 +23,8 @@ _SLOTS = {"day": timedelta(minutes=15), "month": timedelta(hours=8)}
 
 @dataclass(frozen=True, slots=True)
 class Shown:
+    """Traffic as a page shows it."""
+
     period: Period
     words: str
     figures: TrafficFigures

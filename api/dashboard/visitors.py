@@ -26,9 +26,11 @@ class SignedInVisitor(Rights):
         return self.roles.owns_any
 
     def may_change(self, application: Application) -> bool:
+        """Return whether the visitor may change the application."""
         return self.may(Permission.CHANGE, application.organisation_id)
 
     def may_own(self, application: Application) -> bool:
+        """Return whether the visitor may do what an owner of the application may."""
         return self.may(Permission.OWN, application.organisation_id)
 
 
@@ -36,4 +38,5 @@ VISITOR: web.RequestKey[SignedInVisitor] = web.RequestKey("visitor", SignedInVis
 
 
 def visitor_of(request: web.Request) -> SignedInVisitor:
+    """Return the visitor of a request."""
     return request[VISITOR]

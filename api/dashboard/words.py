@@ -12,15 +12,17 @@ _UNITS = ((60, 60, "second"), (60, 60, "minute"), (24, 24, "hour"), (100, 30, "d
 
 
 def sentence(words: str) -> str:
-    """``expected a host`` as ``Expected a host.``."""
+    """Return words as a sentence: ``expected a host`` as ``Expected a host.``."""
     return f"{words[:1].upper()}{words[1:].rstrip('.')}."
 
 
 def moment(at: datetime | None) -> str:
+    """Return a time as pages show it."""
     return "–" if at is None else at.strftime("%-d %b %Y, %H:%M:%S UTC")
 
 
 def day(at: datetime | None) -> str:
+    """Return a day as pages show it."""
     return "–" if at is None else at.strftime("%-d %b %Y")
 
 
@@ -54,6 +56,7 @@ def count(number: int, noun: str = "", plural: str | None = None) -> str:
 
 
 def seconds(value: float | None) -> str:
+    """Return a duration in words."""
     if value is None:
         return "–"
     if value < 1:
@@ -88,8 +91,10 @@ def share(part: int, whole: int) -> str:
 
 
 def unicode_name(name: str) -> str:
-    """As people write a name with A-labels (``xn--…``); empty for any other name. It never stands alone: another name
-    can look the same."""
+    """Return a name with A-labels (``xn--…``) as people write it; empty for any other name.
+
+    It never stands alone: another name can look the same.
+    """
     if "xn--" not in name:
         return ""
     try:

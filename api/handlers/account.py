@@ -1,5 +1,7 @@
-"""``/account``: the user of the API key, and the user's keys. A key makes no other one: that is done on the dashboard,
-by a session that was confirmed, or by a command."""
+"""``/account``: the user of the API key, and the user's keys.
+
+A key makes no other one: that is done on the dashboard, by a session that was confirmed, or by a command.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,25 @@ REVOKED = "API key successfully revoked."
 
 
 class AccountHandlers:
+    """Handlers of the account."""
+
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
 
     async def get(self, request: web.Request) -> web.Response:
+        """Show the user and the key."""
         holder = request[KEY_HOLDER]
         return respond(answers.account(holder.user, holder.rights.memberships, holder.key, self._clock.now()))
 
     async def list_keys(self, request: web.Request) -> web.Response:
+        """List the user's keys."""
         async with self._database.connection() as connection:
             found = await user_keys.list_keys(connection, request[KEY_HOLDER].user.id)
         return respond(answers.keys(found, self._clock.now()))
 
     async def delete_key(self, request: web.Request) -> web.Response:
-        """Any key of the user's may revoke any other, and itself."""
+        """Revoke a key of the user, by any key of the user's, or by itself."""
         key_id, name = request.match_info["key"], None
         if is_id(key_id):
             async with self._database.transaction() as connection:

@@ -40,22 +40,27 @@ DELETING = "Application is being deleted."
 
 
 class ApplicationHandlers:
+    """Handlers of applications."""
+
     def __init__(self, service: ApplicationService, removals: Removals, clock: Clock) -> None:
         self._service = service
         self._removals = removals
         self._clock = clock
 
     async def get(self, request: web.Request) -> web.Response:
+        """Show the application's settings."""
         application, page = await self._service.read(application_of(request))
         left = await self._service.measure(application) if application.deleting_at is not None else None
         return respond(application_answer(application, page, left))
 
     async def put(self, request: web.Request) -> web.Response:
+        """Change settings."""
         body = await read_body(request, schemas.ApplicationChange)
         await self._service.change(application_of(request), body)
         return respond_message(CHANGED)
 
     async def delete(self, request: web.Request) -> web.Response:
+        """Begin the deletion of the application."""
         application = application_of(request)
         body = await read_body(request, schemas.ApplicationRemoval)
         await self._service.begin_removal(application, body.name)
@@ -63,11 +68,13 @@ class ApplicationHandlers:
         return respond_message(DELETING, 202)
 
     async def put_operator(self, request: web.Request) -> web.Response:
+        """Change what only operators change."""
         body = await read_body(request, schemas.OperatorChange)
         await self._service.change_by_operator(rights_of(request), application_of(request), body)
         return respond_message(CHANGED)
 
     async def list_all(self, request: web.Request) -> web.Response:
+        """List the applications that the user may see, by name."""
         query = name_lists.parse(request.query, fields=2)
         text = (queries.parse_optional_text(request.query, "search") or "").lower()
         if len(text) > LONGEST_NAME or not text.isprintable():
@@ -78,10 +85,12 @@ class ApplicationHandlers:
         return respond(list_of(list(map(listed_application, found)), name_lists.following(keys, query), query.limit))
 
     async def post(self, request: web.Request) -> web.Response:
+        """Make an application."""
         body = await read_body(request, schemas.ApplicationCreation)
         return respond(application_answer(await self._service.create_from(rights_of(request), body), None), 201)
 
     async def put_client_secret(self, request: web.Request) -> web.Response:
+        """Make a new client secret."""
         application = _by_current_secret(request)
         body = await read_body(request, schemas.ClientSecretRotation)
         secret = await self._service.rotate_client_secret(application, keeps_links=body.keep_links)
@@ -89,6 +98,7 @@ class ApplicationHandlers:
         return respond(answer)
 
     async def put_webhook_secret(self, request: web.Request) -> web.Response:
+        """Make a new webhook secret."""
         application = _by_current_secret(request)
         await read_body(request, schemas.SecretRotation)
         secret = await self._service.rotate_webhook_secret(application)
@@ -96,6 +106,7 @@ class ApplicationHandlers:
         return respond(answer)
 
     async def put_signature(self, request: web.Request) -> web.Response:
+        """Sign forwarded requests, with a new key, or not."""
         application = _by_current_secret(request)
         body = await read_body(request, schemas.SignatureSwitch)
         key = await self._service.switch_signature(application, body.action)
@@ -104,6 +115,7 @@ class ApplicationHandlers:
         return respond(answer)
 
     async def put_service_auth(self, request: web.Request) -> web.Response:
+        """Send X-Service-Auth, with a new value, or not."""
         application = _by_current_secret(request)
         body = await read_body(request, schemas.ServiceAuthSwitch)
         value = await self._service.switch_service_auth(application, body)
@@ -116,7 +128,7 @@ class ApplicationHandlers:
 
 
 def _by_current_secret(request: web.Request) -> Application:
-    """Raises: `Refused` unless the current client secret signed the token."""
+    """Return the application of a token that the current client secret signed. Raises: `Refused`."""
     if not request[ACCESS].by_current_secret:
         raise Refused(FORBIDDEN, hint="the previous client secret changes no secrets: sign with the current one")
     return application_of(request)

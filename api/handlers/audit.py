@@ -14,10 +14,13 @@ from common.db.request_effects import find_effects
 
 
 class AuditHandler:
+    """Handler of the audit log."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def get(self, request: web.Request) -> web.Response:
+        """List the changes of the application, newest first."""
         query = parse_audit_query(request.query)
         async with self._database.connection() as connection:
             found = await list_entries(

@@ -1,4 +1,4 @@
-"""``/connect`` and ``/sharing``: parse, serve, render."""
+"""Handlers of ``/connect`` and ``/sharing``: they parse, call the service and respond."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from api.answers import sharing as answers
 from api.answers.connect import flow_answer
 from api.errors import FLOW_NOT_FOUND, Refused, invalid_parameter
 from api.handlers.event_stream import stream_flow
-from api.requests import ACCESS, application_of, read_body, refuse_other_domain
+from api.requests import ACCESS, application_of, read_body
 from api.responses import respond, respond_message
 from api.schemas.connect import (
     ApplyBody,
@@ -34,32 +34,40 @@ _LINKS = 50
 
 
 class ConnectHandlers:
+    """Handlers of flows."""
+
     def __init__(self, service: ConnectService, watch: FlowWatch) -> None:
         self._service = service
         self._watch = watch
 
     async def post(self, request: web.Request) -> web.Response:
+        """Begin a flow."""
         body = await read_body(request, ConnectBody)
         return _answer(await self._service.create(request[ACCESS], body), 201)
 
     async def get(self, request: web.Request) -> web.Response:
+        """Show a flow."""
         flow = await self._find(request)
         return respond(flow_answer(flow, await self._service.certificates(flow)))
 
     async def get_events(self, request: web.Request) -> web.StreamResponse:
+        """Send a flow as it changes."""
         flow = await self._find(request)
         with self._watch.watching(flow) as watcher:
             return await stream_flow(request, flow, watcher)
 
     async def choose(self, request: web.Request) -> web.Response:
+        """Choose the domain."""
         body = await read_body(request, DomainBody)
         return _answer(await self._service.choose(await self._find(request), request[ACCESS], body))
 
     async def plan(self, request: web.Request) -> web.Response:
+        """Read the zone again and make a plan."""
         await read_body(request, EmptyBody)
         return _answer(await self._service.look(await self._find(request)))
 
     async def apply(self, request: web.Request) -> web.Response:
+        """Do what the plan shows."""
         body = await read_body(request, ApplyBody)
         flow = await self._find(request)
         try:
@@ -69,14 +77,17 @@ class ConnectHandlers:
             raise Refused(changed.refusal, code=changed.code, hint=changed.hint, details=details) from changed
 
     async def check(self, request: web.Request) -> web.Response:
+        """Look for the records now."""
         await read_body(request, EmptyBody)
         return _answer(await self._service.check(await self._find(request)))
 
     async def undo(self, request: web.Request) -> web.Response:
+        """Put back what was replaced."""
         body = await read_body(request, UndoBody)
         return _answer(await self._service.undo(await self._find(request), body))
 
     async def close(self, request: web.Request) -> web.Response:
+        """End a flow."""
         await read_body(request, EmptyBody)
         return _answer(await self._service.close(await self._find(request)))
 
@@ -85,12 +96,15 @@ class ConnectHandlers:
 
 
 async def find_flow(service: ConnectService, request: web.Request) -> Flow:
-    """Return the flow of the path, if the token opens it: one with a domain, a user, a configuration or a sharing link
-    opens only theirs, and none of a browser's a flow that was ended. Raises: `Refused`."""
+    """Return the flow of the path, if the token opens it. Raises: `Refused`.
+
+    A token with a domain, a user, a configuration or a sharing link opens only theirs, and none of a browser's a
+    flow that was ended.
+    """
     access = request[ACCESS]
     flow = await service.find(application_of(request), request.match_info["id"])
     if flow.domain is not None:
-        refuse_other_domain(request, flow.domain)
+        request[ACCESS].refuse_other_domain(flow.domain)
     bounds = (
         (access.user_id, flow.user_id),
         (access.share_id, flow.share_id),
@@ -104,17 +118,21 @@ async def find_flow(service: ConnectService, request: web.Request) -> Flow:
 
 
 class SharingHandlers:
+    """Handlers of sharing links."""
+
     def __init__(self, sharing: SharingService, service: ConnectService, base_url: str) -> None:
         self._sharing = sharing
         self._service = service
         self._base_url = base_url
 
     async def post(self, request: web.Request) -> web.Response:
+        """Make a link to a configuration."""
         body = await read_body(request, ShareBody)
         share = await self._sharing.share(request[ACCESS], body)
         return respond(answers.shared_link(share, self._base_url), 201)
 
     async def share_flow(self, request: web.Request) -> web.Response:
+        """Make a link to a flow's configuration."""
         body = await read_body(request, FlowShareBody)
         flow = await find_flow(self._service, request)
         days = body.expires_in_days
@@ -125,33 +143,41 @@ class SharingHandlers:
         return respond(answers.shared_link(share, self._base_url), 201)
 
     async def get(self, request: web.Request) -> web.Response:
+        """List the links, newest first."""
         before, limit = _moment(request.query.get("before")), _limit(request.query.get("limit"))
         shares = await self._sharing.list_shares(application_of(request), before=before, limit=limit)
         return respond(answers.shared_links(shares, self._base_url))
 
     async def delete(self, request: web.Request) -> web.Response:
+        """Revoke a link."""
         await self._sharing.revoke(application_of(request), request.match_info["id"])
         return respond_message("Link revoked")
 
 
 class ConfigurationHandlers:
+    """Handlers of registered configurations."""
+
     def __init__(self, service: ConfigurationService) -> None:
         self._service = service
 
     async def post(self, request: web.Request) -> web.Response:
+        """Register a configuration."""
         body = await read_body(request, ConfigurationBody)
         return respond(answers.configuration(await self._service.register(request[ACCESS], body)), 201)
 
     async def list_all(self, request: web.Request) -> web.Response:
+        """List the configurations, newest first."""
         before, limit = _moment(request.query.get("before")), _limit(request.query.get("limit"))
         found = await self._service.list_registered(application_of(request), before=before, limit=limit)
         return respond(answers.configurations(found))
 
     async def get(self, request: web.Request) -> web.Response:
+        """Show a configuration."""
         found = await self._service.find(application_of(request), request.match_info["id"])
         return respond(answers.configuration(found))
 
     async def delete(self, request: web.Request) -> web.Response:
+        """Delete a configuration."""
         await self._service.remove(application_of(request), request.match_info["id"])
         return respond_message("Configuration removed")
 

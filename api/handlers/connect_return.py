@@ -12,11 +12,13 @@ _MOST_CHARACTERS = 256
 
 
 class ConnectReturnHandler:
+    """Handler of the way back from a provider."""
+
     def __init__(self, service: ConnectService) -> None:
         self._service = service
 
     async def get(self, request: web.Request) -> web.Response:
-        """The same page for a flow that is not there and for a state that is not its."""
+        """Render the same page for a flow that is not there and for a state that is not its."""
         flow_id, state = request.match_info["id"], request.query.get("state", "")
         is_taken = len(flow_id) <= _MOST_CHARACTERS >= len(state) and await self._service.take_return(
             flow_id, state, read_return(request.query)

@@ -14,11 +14,14 @@ from common.clock import Clock
 
 
 class DiagnosisHandler:
+    """Handler of the diagnosis."""
+
     def __init__(self, service: DiagnosisService, clock: Clock) -> None:
         self._service = service
         self._clock = clock
 
     async def get(self, request: web.Request) -> web.Response:
+        """Diagnose a domain."""
         name = queries.parse_name(request.match_info["domain"])
         diagnosis = await self._service.diagnose(application_of(request), name)
         now = self._clock.now()

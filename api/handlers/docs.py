@@ -10,18 +10,20 @@ from api.pages import handbook as pages
 
 
 class DocsHandlers:
+    """Handlers of the handbook."""
+
     def __init__(self) -> None:
         self._handbook = BuiltOnce(pages.Handbook.load)
 
     async def index(self, request: web.Request) -> web.Response:
-        """The first page, or what a search for ``q`` finds."""
+        """Show the first page, or what a search for ``q`` finds."""
         handbook = await self._handbook.get()
         if query := request.query.get("q", "").strip():
             return _html(handbook.show_hits(query))
         return _html(handbook.show("start") or "")
 
     async def page(self, request: web.Request) -> web.Response:
-        """Browsers get a page in any case. Raises: Refused."""
+        """Show a page; browsers get one in any case. Raises: `Refused`."""
         handbook = await self._handbook.get()
         if (page := handbook.show(request.match_info["page"])) is not None:
             return _html(page)

@@ -1,4 +1,4 @@
-"""``/checkdomain`` and ``/checkrecords``: parse, serve, render."""
+"""Handlers of ``/checkdomain`` and ``/checkrecords``: they parse, call the service and respond."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from aiohttp import web
 
 from api.answers import domain_check as answers
 from api.errors import Refused, invalid_parameter
-from api.requests import application_of, read_body, refuse_other_domain
+from api.requests import ACCESS, application_of, read_body
 from api.responses import respond
 from api.schemas.domain_check import DomainCheckBody, RecordCheckBody
 from api.services.domain_check import DomainCheckService, refuse_tier
@@ -14,15 +14,18 @@ from api.services.record_check import RecordCheckService
 
 
 class DomainCheckHandlers:
+    """Handlers of the checks of a domain."""
+
     def __init__(self, service: DomainCheckService, records: RecordCheckService) -> None:
         self._service = service
         self._records = records
 
     async def post_domain(self, request: web.Request) -> web.Response:
+        """Check a domain before its records are set."""
         application = application_of(request)
         refuse_tier(application)
         body = await read_body(request, DomainCheckBody, context=self._service.placeholder_values(application))
-        refuse_other_domain(request, body.domain)
+        request[ACCESS].refuse_other_domain(body.domain)
         wants_conflicts = bool(body.check_conflicts)
         if wants_conflicts and not body.records:
             raise Refused(invalid_parameter("dnsRecords"), hint="checkConflicts needs the records to be set")
@@ -32,8 +35,9 @@ class DomainCheckHandlers:
         return respond(answers.domain_check(found))
 
     async def post_records(self, request: web.Request) -> web.Response:
+        """Check which records are propagated."""
         application = application_of(request)
         body = await read_body(request, RecordCheckBody, context=self._service.placeholder_values(application))
-        refuse_other_domain(request, body.domain)
+        request[ACCESS].refuse_other_domain(body.domain)
         checked = await self._records.check(application.id, body.domain, body.records)
         return respond(answers.record_check(body.domain, checked))

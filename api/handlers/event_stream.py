@@ -29,7 +29,11 @@ _HEADERS = {
 
 
 async def stream_flow(request: web.Request, flow: Flow, watcher: Watcher) -> web.StreamResponse:
-    """Ends when the flow does, when the client disconnects, when this process drains, and after `LONGEST_SECONDS`."""
+    """Send a flow and its changes.
+
+    The stream ends when the flow does, when the client disconnects, when this process drains, and after
+    `LONGEST_SECONDS`.
+    """
     response = web.StreamResponse(headers=_HEADERS)
     with suppress(ConnectionError, TimeoutError):
         async with asyncio.timeout(LONGEST_SECONDS):

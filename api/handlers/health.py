@@ -13,17 +13,23 @@ from common.db.schema import find_newer_schema
 
 
 class HealthHandlers:
+    """Handlers of the probes of balancers."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def healthz(self, _: web.Request) -> web.Response:
+        """Answer that the process runs."""
         answer: Health = {"status": "ok"}
         return respond(answer)
 
     async def readyz(self, _: web.Request) -> web.Response:
-        """200 while requests can be answered. What keeps accepted work from visitors is named beside it: every API
-        process reports the same, so leaving a balancer would not help. Nor would it with a schema newer than this
-        program's, as between ``frontage migrate`` and the restart of an upgrade."""
+        """Answer 200 while requests can be answered.
+
+        What keeps accepted work from visitors is named beside it: every API process reports the same, so
+        leaving a balancer would not help. Nor would it with a schema newer than this program's, as between
+        ``frontage migrate`` and the restart of an upgrade.
+        """
         async with self._database.connection() as connection:
             await find_newer_schema(connection)
             is_issuing = await monitor_nodes.is_issuing(connection)

@@ -11,10 +11,13 @@ from api.services.installation import InstallationService
 
 
 class OperationsHandler:
+    """Handler of the state of the installation."""
+
     def __init__(self, installation: InstallationService) -> None:
         self._installation = installation
 
     async def get(self, request: web.Request) -> web.Response:
+        """Show the state of the installation to an operator."""
         rights_of(request).require_operator()
         found = await self._installation.read()
         return respond(status_document(found, self._installation.problems(found), found.notices))

@@ -1,4 +1,4 @@
-"""``/power``: parse, serve, render."""
+"""Handlers of ``/power``: they parse, call the service and respond."""
 
 from __future__ import annotations
 
@@ -20,26 +20,32 @@ REMOVED = "Domain successfully deleted."
 
 
 class PowerHandlers:
+    """Handlers of powered domains."""
+
     def __init__(self, service: PowerService) -> None:
         self._service = service
 
     async def get(self, request: web.Request) -> web.Response:
+        """List powered domains, or answer whether one is eligible."""
         application = application_of(request)
         if "domain" in request.query:
             return await self._get_eligibility(request, application)
         return await self._get_list(request, application)
 
     async def post(self, request: web.Request) -> web.Response:
+        """Power a domain."""
         body = await read_body(request, PowerBody)
         noted = await self._service.power(application_of(request), body)
         return respond_message(POWERED, notices=noted)
 
     async def put(self, request: web.Request) -> web.Response:
+        """Change a powered domain."""
         body = await read_body(request, PowerChange)
         noted = await self._service.update(application_of(request), body)
         return respond_message(UPDATED, notices=noted)
 
     async def delete(self, request: web.Request) -> web.Response:
+        """Power a domain no longer."""
         body = await read_body(request, ProductBody)
         noted = await self._service.remove(application_of(request), body.domain)
         return respond_message(REMOVED, notices=noted)

@@ -20,6 +20,7 @@ class SdkHandler:
         self._assets = load_assets(releases)
 
     async def get(self, request: web.Request) -> web.Response:
+        """Serve a file of the SDK."""
         asset = self._assets.get(request.path.removeprefix("/sdk/"))
         if asset is None:
             raise Refused(NOT_FOUND)

@@ -1,4 +1,4 @@
-"""``/ssl``: parse, serve, render."""
+"""Handlers of ``/ssl``: they parse, call the service and respond."""
 
 from __future__ import annotations
 
@@ -20,26 +20,32 @@ REMOVED = "Domain successfully deleted."
 
 
 class SecureHandlers:
+    """Handlers of secured domains."""
+
     def __init__(self, service: SecureService) -> None:
         self._service = service
 
     async def get(self, request: web.Request) -> web.Response:
+        """List secured domains, or answer whether one is eligible."""
         application = application_of(request)
         if "domain" in request.query:
             return await self._get_eligibility(request, application)
         return await self._get_list(request, application)
 
     async def post(self, request: web.Request) -> web.Response:
+        """Secure a domain."""
         body = await read_body(request, SecureBody)
         noted = await self._service.secure(application_of(request), body)
         return respond_message(SECURED, notices=noted)
 
     async def put(self, request: web.Request) -> web.Response:
+        """Change a secured domain, or renew its certificate."""
         body = await read_body(request, SecureChange)
         has_changed, noted = await self._service.change(application_of(request), body)
         return respond_message(UPDATED if has_changed else RENEWING, notices=noted)
 
     async def delete(self, request: web.Request) -> web.Response:
+        """Secure a domain no longer."""
         body = await read_body(request, SecureRemoval)
         noted = await self._service.remove(application_of(request), body)
         return respond_message(REMOVED, notices=noted)

@@ -19,11 +19,14 @@ _ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 
 class ShareHandler:
+    """Handler of the address behind a sharing link."""
+
     def __init__(self, database: Database, authenticator: Authenticator) -> None:
         self._database = database
         self._authenticator = authenticator
 
     async def get(self, request: web.Request) -> web.Response:
+        """Show what is behind a link: a page, or JSON to programs."""
         share = await self._find(request.match_info["id"])
         if _wants_json(request):
             if share is None:
@@ -34,8 +37,10 @@ class ShareHandler:
         return _with_headers(_html(page.render_share(share), 200))
 
     async def _mint(self, share: Share) -> str:
-        """The link itself carries no token: opening it makes one, for the link's flows, domain and user alone. It
-        ends with the link."""
+        """Make a token for the link's flows, domain and user alone, which ends with the link.
+
+        The link itself carries no token: opening it makes one.
+        """
         claims = {"scope": CONNECT_SCOPE, "share": share.id, "domain": share.domain, "userId": share.user_id}
         restricting = {name: value for name, value in claims.items() if value is not None}
         return await self._authenticator.mint_for_browser(share.application_id, restricting, share.expires_at)

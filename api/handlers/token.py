@@ -18,6 +18,8 @@ from common.db.applications import Application
 
 
 class TokenHandler:
+    """Handler of tokens."""
+
     def __init__(self, authenticator: Authenticator, clock: Clock, limits: RateLimits, admission: Admission) -> None:
         self._authenticator = authenticator
         self._admission = admission
@@ -25,7 +27,10 @@ class TokenHandler:
         self._limits = limits
 
     async def post(self, request: web.Request) -> web.Response:
-        """Signed with the secret that was sent: when a rotation ends that secret, it ends the token."""
+        """Make a token, signed with the secret that was sent.
+
+        When a rotation ends that secret, it ends the token.
+        """
         body = await read_body(request, TokenBody)
         application = await self._identify(request, body)
         now = self._clock.now()
@@ -36,7 +41,10 @@ class TokenHandler:
         return response
 
     async def _identify(self, request: web.Request, body: TokenBody) -> Application:
-        """Raises: `Refused`, also for further attempts of an address that has sent many wrong secrets."""
+        """Return the application whose secret it is. Raises: `Refused`.
+
+        Further attempts of an address that has sent many wrong secrets are refused, too.
+        """
         address = request[CLIENT_ADDRESS]
         if wait := self._limits.wait_after_wrong_secrets(address, body.application_id):
             request[RATE_LIMIT] = self._limits.wrong_secret_fields(address, body.application_id)

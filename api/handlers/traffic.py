@@ -14,12 +14,16 @@ from common.db.pool import Database
 
 
 class TrafficHandler:
-    """Nothing was counted of a domain that the application does not have: its lists are empty."""
+    """Handler of the traffic of a domain.
+
+    Nothing was counted of a domain that the application does not have: its lists are empty.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def get(self, request: web.Request) -> web.Response:
+        """Show the traffic of a domain."""
         name = queries.parse_name(request.match_info["domain"])
         period = parse_period(request.query)
         async with self._database.connection() as connection:

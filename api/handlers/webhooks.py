@@ -1,4 +1,4 @@
-"""``/webhooks/…``: parse, serve, render."""
+"""Handlers of ``/webhooks``: they parse, call the service and respond."""
 
 from __future__ import annotations
 
@@ -17,39 +17,48 @@ ENABLED = "Webhook enabled."
 
 
 class WebhookHandlers:
+    """Handlers of events, deliveries and the endpoint."""
+
     def __init__(self, service: WebhookService) -> None:
         self._service = service
 
     async def get_events(self, request: web.Request) -> web.Response:
+        """List events, newest first."""
         query = schemas.parse_events_query(request.query)
         found = await self._service.list_events(application_of(request), query)
         return respond(answers.events_page(found, query.limit))
 
     async def get_deliveries(self, request: web.Request) -> web.Response:
+        """List deliveries, newest first."""
         query = schemas.parse_deliveries_query(request.query)
         found = await self._service.list_deliveries(application_of(request), query)
         return respond(answers.deliveries_page(found, query.limit))
 
     async def replay(self, request: web.Request) -> web.Response:
+        """Send an event again."""
         await self._service.replay(application_of(request), request.match_info["id"])
         return respond_message(REPLAYED, 202)
 
     async def replay_range(self, request: web.Request) -> web.Response:
+        """Send again what failed in a range of time."""
         body = await read_body(request, schemas.ReplayBody)
         count = await self._service.replay_range(application_of(request), body)
         answer: answers.Replay = {"message": REPLAYING, "replayed": count, "more": count == MOST_REPLAYED}
         return respond(answer, 202)
 
     async def test(self, request: web.Request) -> web.Response:
+        """Send a test event."""
         event_id = await self._service.send_test(application_of(request))
         answer: answers.TestEvent = {"message": TESTED, "id": event_id}
         return respond(answer, 202)
 
     async def get_endpoint(self, request: web.Request) -> web.Response:
+        """Show how the endpoint fares."""
         application = application_of(request)
         state = await self._service.get_endpoint(application)
         return respond(answers.endpoint(application.webhook_url, state))
 
     async def enable(self, request: web.Request) -> web.Response:
+        """Enable the endpoint."""
         await self._service.enable(application_of(request))
         return respond_message(ENABLED)

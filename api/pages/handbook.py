@@ -77,6 +77,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class HandbookPage:
+    """A page of the handbook as HTML, with its sections."""
+
     name: str
     title: str
     html: str
@@ -91,12 +93,13 @@ class Handbook:
 
     @classmethod
     def load(cls) -> Handbook:
+        """Load and render every page."""
         markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
         names = (name for group in CONTENTS.values() for name in group)
         return cls([_render(markdown, name, (_PAGES / f"{name}.md").read_text("utf-8")) for name in names])
 
     def show(self, name: str) -> str | None:
-        """The page as HTML; None if there is none of this name."""
+        """Return the page as HTML; None if there is none of this name."""
         page = self._pages.get(name)
         return self._in_template(page.title, page.html, current=name) if page else None
 
@@ -106,7 +109,7 @@ class Handbook:
         return self._in_template("No such page", content)
 
     def show_hits(self, query: str) -> str:
-        """The page of what a search finds; `query` is as it was typed."""
+        """Return the page of what a search finds; `query` is as it was typed."""
         query = query[:_LONGEST_QUERY]
         hits = self.search(query)
         count = {0: "Nothing found", 1: "One section"}.get(len(hits), f"{len(hits)} sections")
@@ -121,11 +124,12 @@ class Handbook:
         return self._in_template("Search", content, query=query)
 
     def sections(self) -> Iterator[Section]:
+        """Yield the sections of all pages."""
         for page in self._pages.values():
             yield from page.sections
 
     def search(self, query: str) -> list[Section]:
-        """The sections that contain every word of `query`, the best first."""
+        """Return the sections that contain every word of `query`, the best first."""
         words = _words(query)
         scored = [
             (_score(page.title, section, words), section) for page in self._pages.values() for section in page.sections
@@ -134,7 +138,7 @@ class Handbook:
         return [section for _, section in sorted(found, key=lambda hit: -hit[0])][:_MOST_HITS]
 
     def _whose(self, section: Section) -> str:
-        """The page's title, where the section has another."""
+        """Return the page's title, where the section has another."""
         title = self._pages[section.page].title
         return f" <span>{escape(title)}</span>" if title != section.title else ""
 
@@ -173,7 +177,7 @@ def _render(markdown: MarkdownIt, name: str, text: str) -> HandbookPage:
 
 
 def _href(target: str) -> str:
-    """A link between files as one between pages."""
+    """Turn a link between files into one between pages."""
     return re.sub(r"^([\w-]+)\.md(?=#|$)", r"/docs/\1", target)
 
 
@@ -196,7 +200,10 @@ def _plain(token: Token) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The words to search for, each once, in lower case, without fillers unless there is nothing else."""
+    """Return the words to search for, each once, in lower case.
+
+    Fillers are left out unless there is nothing else.
+    """
     words = list(dict.fromkeys(word.casefold() for word in _WORD.findall(text)))
     return ([word for word in words if word not in _FILLERS] or words)[:_MOST_WORDS]
 
@@ -219,7 +226,7 @@ def _singular(word: str) -> str:
 
 
 def _snippet(text: str, words: Sequence[str]) -> str:
-    """The text around the first word found, with the words marked."""
+    """Return the text around the first word found, with the words marked."""
     flat, words = " ".join(text.split()), [_singular(word) for word in words]
     found = [flat.casefold().find(word) for word in words]
     at = min((each for each in found if each >= 0), default=0)

@@ -40,6 +40,7 @@ HEADERS: Mapping[str, str] = {
 
 
 def render_share(share: Share) -> str:
+    """Render the page behind a sharing link."""
     domain = share.domain or _ANY_DOMAIN
     fields = {name: head for name, head in _FIELDS.items() if any(name in record for record in share.records)}
     return _SHARE.substitute(
@@ -56,6 +57,7 @@ def render_share(share: Share) -> str:
 
 
 def render_gone() -> str:
+    """Render the page of a link that has expired."""
     return _GONE.substitute(css=CSS)
 
 

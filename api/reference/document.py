@@ -60,7 +60,7 @@ _OPENED_BY_KEY: Final = {
 
 
 def build(base_url: str) -> dict[str, Any]:
-    """The document; `base_url` is where the API is reached."""
+    """Build the document; `base_url` is where the API is reached."""
     schemas = _Schemas()
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:

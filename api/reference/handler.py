@@ -12,8 +12,11 @@ _HEADERS = {"Cache-Control": "public, max-age=300", "Access-Control-Allow-Origin
 
 
 class ReferenceHandler:
+    """Handler of the reference."""
+
     def __init__(self, base_url: str) -> None:
         self._document = BuiltOnce(lambda: orjson.dumps(build(base_url)))
 
     async def get(self, _: web.Request) -> web.Response:
+        """Serve the document, which the first request builds."""
         return web.Response(body=await self._document.get(), content_type="application/json", headers=_HEADERS)

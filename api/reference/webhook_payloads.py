@@ -12,6 +12,8 @@ from api.schemas.dns_record import DnsRecord
 
 
 class RecordsSeen(TypedDict):
+    """Records by what the DNS has of them."""
+
     records_propagated: list[DnsRecord]
     records_non_propagated: list[DnsRecord]
 
@@ -32,7 +34,10 @@ class RecordEvent(TypedDict):
 
 
 class FlowEvent(TypedDict):
-    """Of a flow: the person's part is done, its records are live, they were not within 72 hours, or are taken back."""
+    """A flow moved on.
+
+    The person's part is done, its records are live, they were not within 72 hours, or are taken back.
+    """
 
     id: str
     type: Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout", "domain.flow.undone"]

@@ -1,5 +1,8 @@
-"""An application's own settings and secrets: bodies. What a value may be is decided by
-`api.rules.application_settings`, for the dashboard, the command line and the API alike."""
+"""Bodies about an application's own settings and secrets.
+
+What a value may be is decided by `api.rules.application_settings`, for the dashboard, the command line and the API
+alike.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +39,11 @@ class ApplicationChange(Strict):
 
 
 class ApplicationCreation(Strict):
-    """`organisationId`: the organisation that it belongs to. Left out, it is the only one that the user owns; an
-    operator's application then belongs to none."""
+    """POST /applications.
+
+    `organisationId`: the organisation that it belongs to. Left out, it is the only one that the user owns; an
+    operator's application then belongs to none.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", alias_generator=to_camel)
 
@@ -66,6 +72,8 @@ class ApplicationRemoval(Strict):
 
 
 class SecretRotation(Strict):
+    """PUT /application/webhook-secret."""
+
     action: Literal["rotate"] = "rotate"
 
 
@@ -76,6 +84,8 @@ class ClientSecretRotation(SecretRotation):
 
 
 class SignatureSwitch(Strict):
+    """PUT /application/signature."""
+
     action: SecretChange
 
 

@@ -15,8 +15,11 @@ _ENTRY_ID = re.compile(r"aud_[0-9a-f]{34}")
 
 
 class AuditQuery(NamedTuple):
-    """`before`: only entries older than this one. `subject`: what was changed, in full. `request_id`: the request that
-    made the change."""
+    """Which entries of the audit log are listed.
+
+    `before`: only entries older than this one. `subject`: what was changed, in full. `request_id`: the request that
+    made the change.
+    """
 
     before: str | None
     limit: int
@@ -25,7 +28,7 @@ class AuditQuery(NamedTuple):
 
 
 def parse_audit_query(query: MultiMapping[str]) -> AuditQuery:
-    """Raises: `Refused`."""
+    """Read the query of a list of entries. Raises: `Refused`."""
     before = parse_optional_text(query, "before")
     if before is not None and not _ENTRY_ID.fullmatch(before):
         raise Refused(invalid_parameter("before"), hint="expected the id of an entry")
@@ -40,4 +43,5 @@ def parse_audit_query(query: MultiMapping[str]) -> AuditQuery:
 
 
 def is_request_id(text: str) -> bool:
+    """Return whether a text is the id of a request."""
     return _REQUEST_ID.fullmatch(text) is not None

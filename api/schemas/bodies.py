@@ -44,10 +44,10 @@ Url = Annotated[str, AfterValidator(_application_url)]
 
 
 def parse_body(raw: bytes, schema: type[Body], not_understood: Refusal, *, context: Any = None) -> Body:
-    """`not_understood` is the answer to what is no JSON object; its status is that of every other refusal too.
-    `context` is the schema's.
+    """Parse a body of this schema. Raises: `Refused`.
 
-    Raises: `Refused`.
+    `not_understood` is the answer to what is no JSON object; its status is that of every other refusal too.
+    `context` is the schema's.
     """
     try:
         return schema.model_validate(orjson.loads(raw), context=context)
@@ -58,7 +58,7 @@ def parse_body(raw: bytes, schema: type[Body], not_understood: Refusal, *, conte
 
 
 def parse_product_domain(text: str) -> DomainName:
-    """Raises: `Refused`."""
+    """Parse the domain of a body of Power or Secure. Raises: `Refused`."""
     try:
         return parse_domain(text)
     except InvalidName as error:
@@ -66,7 +66,7 @@ def parse_product_domain(text: str) -> DomainName:
 
 
 def describe(error: ValidationError) -> str:
-    """The first thing that is wrong and where: ``dnsRecords[3]: value must be an IPv4 address``."""
+    """Describe the first thing that is wrong: ``dnsRecords[3]: value must be an IPv4 address``."""
     place, words = first_of(error)
     where = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in place).removeprefix(".")
     return f"{where}: {words}"
@@ -82,6 +82,6 @@ def _refused(schema: type[Strict], error: ValidationError, not_understood: Refus
 
 
 def first_of(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
-    """Where the first thing that is wrong lies, and what it is."""
+    """Return where the first thing that is wrong lies, and what it is."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return first["loc"], first["msg"].removeprefix("Value error, ")

@@ -19,9 +19,11 @@ Credentials = Annotated[dict[Text, Secret], Field(max_length=MOST_CREDENTIALS)]
 
 
 class ConnectBody(Strict):
-    """POST /connect/flows: the keys of the configuration, and beside them the domain if it is known already.
-    `configuration_id`: the registered configuration that the others stand on. `share`: the id of the sharing link that
-    was opened, in its place."""
+    """POST /connect/flows: the keys of the configuration, and the domain if it is known already.
+
+    `configuration_id`: the registered configuration that the others stand on. `share`: the id of the sharing link
+    that was opened, in its place.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="allow")
 
@@ -32,6 +34,7 @@ class ConnectBody(Strict):
 
     @property
     def config(self) -> Mapping[str, Any]:
+        """Return the keys of the configuration, which stand beside the named fields."""
         return self.model_extra or {}
 
 
@@ -47,8 +50,11 @@ class EmptyBody(Strict):
 
 
 class ApplyBody(Strict):
-    """POST /connect/flows/:id/apply. `digest` is the plan's that was shown. `credentials` are used for this request
-    and forgotten; the way lists them."""
+    """POST /connect/flows/:id/apply.
+
+    `digest` is the plan's that was shown. `credentials` are used for this request and forgotten; the way lists
+    them.
+    """
 
     way: Way
     digest: Text
@@ -56,8 +62,11 @@ class ApplyBody(Strict):
 
 
 class UndoBody(Strict):
-    """POST /connect/flows/:id/undo. `way` is the one that wrote, unless another is given; `digest` is needed once what
-    the flow wrote was changed meanwhile, and is in that answer."""
+    """POST /connect/flows/:id/undo.
+
+    `way` is the one that wrote, unless another is given; `digest` is needed once what the flow wrote was changed
+    meanwhile, and is in that answer.
+    """
 
     way: Way | None = None
     digest: Text | None = None

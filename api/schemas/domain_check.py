@@ -32,7 +32,10 @@ class RequestedRecord:
 
 
 def parse_checked_domain(text: str) -> str:
-    """An apex in canonical form. Raises: ValueError that names the apex, where the text holds a domain at all."""
+    """Return the apex in canonical form.
+
+    Raises: ValueError that names the apex, where the text holds a domain at all.
+    """
     try:
         name = parse_domain(text.strip())
     except InvalidName as error:
@@ -44,7 +47,7 @@ def parse_checked_domain(text: str) -> str:
 
 
 def _domain_within(text: str) -> str | None:
-    """The apex in a URL, or in a name with a port or a wildcard."""
+    """Return the apex in a URL, or in a name with a port or a wildcard."""
     match = _HOST_IN_URL.match(text[:2048])
     if match is None:
         return None
@@ -82,8 +85,10 @@ RequestedRecords = Annotated[
 
 
 class CheckedBody(Strict):
-    """The configuration of the connect modal, of which only these keys count here, and a domain. With
-    `PlaceholderValues` as the context, placeholders in ``dnsRecords`` are filled in as a flow does it."""
+    """A domain and the configuration of the connect modal, of which only these keys count here.
+
+    With `PlaceholderValues` as the context, placeholders in ``dnsRecords`` are filled in as a flow does it.
+    """
 
     domain: CheckedDomain
     host_required: bool | None = Field(None, alias="hostRequired")
@@ -104,6 +109,7 @@ class CheckedBody(Strict):
 
     @property
     def records(self) -> list[Record]:
+        """Return the records that are to be set."""
         return [each.record for each in self.requested]
 
 
@@ -115,7 +121,7 @@ class DomainCheckBody(CheckedBody):
 
     @property
     def certificate_hosts(self) -> frozenset[str]:
-        """The names that are to get a certificate: all that Power or Secure is to serve."""
+        """Return the names that are to get a certificate: all that Power or Secure is to serve."""
         return frozenset(
             owner_name(each.record, self.domain)
             for each in self.requested
@@ -145,7 +151,7 @@ def _has_placeholder(given: Any) -> bool:
 
 
 def _fill_in(given: Any, keys: Mapping[str, Any], around: PlaceholderValues) -> list[dict[str, Any]]:
-    """Raises: `InvalidConfiguration`."""
+    """Fill in the placeholders of the records. Raises: `InvalidConfiguration`."""
     configuration = parse_configuration(
         {
             "dnsRecords": given,

@@ -1,5 +1,7 @@
-"""Where a part of a domain list ends, as the text that ``after`` takes. Opaque to partners. It holds where the
-next part begins; whose domains are listed never depends on it."""
+"""Where a part of a domain list ends, as the text that ``after`` takes.
+
+The text is opaque to partners. It holds where the next part begins; whose domains are listed never depends on it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _YEARS = range(1970, 9999)
 
 
 def to_text(key: ListKey | None, sort: Sort) -> str | None:
-    """None at the end of a list."""
+    """Return the text of the end of a part; None at the end of a list."""
     if key is None:
         return None
     fields = [sort, key.name, key.product, key.application_id, key.added_at, key.lapses_at, key.is_well]
@@ -27,7 +29,7 @@ def to_text(key: ListKey | None, sort: Sort) -> str | None:
 
 
 def from_text(text: str, sort: Sort) -> ListKey:
-    """Raises: `ValueError` for what is no end of a list in this order."""
+    """Read the text of ``after``. Raises: `ValueError` for what is no end of a list in this order."""
     if len(text) > LONGEST:
         raise ValueError(text)
     fields: Any = orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
@@ -40,7 +42,7 @@ def from_text(text: str, sort: Sort) -> ListKey:
 
 
 def _moment(text: str) -> datetime:
-    """Raises: `ValueError`."""
+    """Read a time. Raises: `ValueError`."""
     moment = datetime.fromisoformat(text)
     if moment not in _INFINITE and (moment.tzinfo is None or moment.year not in _YEARS):
         raise ValueError(text)

@@ -25,7 +25,7 @@ _MOST_NAME_CHARACTERS = 1024
 
 
 def parse_apex(text: str) -> str:
-    """Raises: `InvalidName`, also for a name beneath an apex."""
+    """Return the apex in canonical form. Raises: `InvalidName`, also for a name beneath an apex."""
     name = parse_domain(text)
     if not name.is_root:
         raise InvalidName(f"not an apex: send {name.registrable} as the domain and {name.subdomain} as the subdomain")
@@ -47,7 +47,10 @@ def _record(given: Any) -> Record:
 
 
 def _possible_record(given: Any, info: ValidationInfo) -> Record:
-    """The domain is the body's, or the path's, which is then the context. One that is not valid is refused itself."""
+    """Read a record that the domain's zone can hold.
+
+    The domain is the body's, or the path's, which is then the context. One that is not valid is refused itself.
+    """
     domain = info.context or info.data.get("domain")
     try:
         record = parse_record(given)
@@ -119,6 +122,7 @@ class WatchBody(NameBody):
 
     @property
     def labels(self) -> Labels:
+        """Return the partner's labels of the domain."""
         return Labels(self.user_id, self.job_id, self.user_email)
 
 
@@ -160,12 +164,14 @@ Request = TypeVar("Request", Watch, Unwatch)
 
 
 def parse_watch(entry: Any) -> Watch | NotUnderstood:
+    """Read an entry of a batch that monitors domains."""
     return _parse_entry(
         entry, WatchBody, lambda body: Watch(body.domain, body.subdomain, tuple(body.records), body.labels)
     )
 
 
 def parse_unwatch(entry: Any) -> Unwatch | NotUnderstood:
+    """Read an entry of a batch that monitors domains no longer."""
     return _parse_entry(entry, UnwatchBody, lambda body: Unwatch(body.domain, body.subdomain, bool(body.only_if_empty)))
 
 
@@ -179,5 +185,5 @@ def _parse_entry(entry: Any, schema: type[Entry], request: Callable[[Entry], Req
 
 
 def _as_sent(name: Any) -> str | None:
-    """A name as its sender will know it again; none if it cannot be kept."""
+    """Return a name as its sender will know it again; None if it cannot be kept."""
     return name if isinstance(name, str) and len(name) <= _MOST_NAME_CHARACTERS and "\0" not in name else None

@@ -38,9 +38,9 @@ class MonitorQuery:
 
 
 def parse_monitor_query(query: MultiMapping[str]) -> MonitorQuery | PartQuery:
-    """A page by its offset, in the order the domains were added; a part where the query sorts or searches.
+    """Read the query of a list: a page by its offset, or a part where it sorts or searches.
 
-    Raises: `Refused` that names the parameter.
+    A page is in the order the domains were added. Raises: `Refused` that names the parameter.
     """
     limit = queries.parse_integer(query, "limit", default=DEFAULT_LIMIT, least=1, most=LARGEST_LIMIT)
     if queries.is_of_part(query):
@@ -67,9 +67,9 @@ def _parse_dates(query: MultiMapping[str]) -> tuple[date, date] | None:
 
 
 def parse_name_query(domain: str, query: MultiMapping[str]) -> tuple[str, str | None] | None:
-    """The name that a path or ``?domain=`` with a ``subdomain`` beside it means; None if nothing can have that name.
+    """Return the name that a path or ``?domain=`` with a ``subdomain`` beside it means.
 
-    Raises: `Refused` for a subdomain sent twice.
+    It is None if nothing can have that name. Raises: `Refused` for a subdomain sent twice.
     """
     subdomain = queries.parse_optional_text(query, "subdomain")
     try:

@@ -1,5 +1,7 @@
-"""Lists in the order of names, in parts: ``limit`` and ``after``, the `next` of the part before. The text of ``after``
-is opaque to clients; it holds where the next part begins, and never whose things are listed."""
+"""Lists in the order of names, in parts: ``limit`` and ``after``, the `next` of the part before.
+
+The text of ``after`` is opaque to clients; it holds where the next part begins, and never whose things are listed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ class NameQuery(NamedTuple):
 
 
 def parse(query: MultiMapping[str], *, fields: int) -> NameQuery:
-    """`fields`: how many the key of the list has. Raises: `Refused`."""
+    """Read the query of a list whose key has this many fields. Raises: `Refused`."""
     limit = parse_integer(query, "limit", default=DEFAULT_SIZE, least=1, most=LARGEST_SIZE)
     text = parse_optional_text(query, "after")
     if text is None:
@@ -45,7 +47,7 @@ def _to_text(key: tuple[str, ...]) -> str:
 
 
 def _from_text(text: str, fields: int) -> tuple[str, ...]:
-    """Raises: `ValueError`."""
+    """Read the text of ``after``. Raises: `ValueError`."""
     if len(text) > _LONGEST:
         raise ValueError(text)
     found: Any = orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))

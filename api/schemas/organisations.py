@@ -7,6 +7,8 @@ from common.accounts import Role
 
 
 class OrganisationCreation(Strict):
+    """POST /organisations."""
+
     name: str
 
 

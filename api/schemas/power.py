@@ -22,10 +22,14 @@ RootPaths = Annotated[list[RootPath], Field(max_length=MOST_ROOT_PATHS)]
 
 
 class PowerBody(ProductBody):
+    """POST /power."""
+
     application_url: Url = Field(alias="applicationUrl")
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
 
 
 class PowerChange(ProductBody):
+    """PUT /power. What is left out stays."""
+
     application_url: Url | None = Field(None, alias="applicationUrl")
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")

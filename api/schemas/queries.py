@@ -53,9 +53,9 @@ class PartQuery:
 
 
 def parse_list_query(query: MultiMapping[str]) -> ListQuery | PartQuery:
-    """A page by its number, in the order the domains were added; a part where the query sorts or searches.
+    """Read the query of a list: a page by its number, or a part where it sorts or searches.
 
-    Raises: `Refused` that names the parameter.
+    A page is in the order the domains were added. Raises: `Refused` that names the parameter.
     """
     status = parse_optional_text(query, "status")
     if status not in (None, "active", "inactive"):
@@ -75,11 +75,12 @@ def parse_list_query(query: MultiMapping[str]) -> ListQuery | PartQuery:
 
 
 def is_of_part(query: MultiMapping[str]) -> bool:
+    """Return whether the query asks for a part of a list that is sorted or searched."""
     return any(name in query for name in ("sort", "search", "after"))
 
 
 def refuse_beside_part(query: MultiMapping[str], *names: str) -> None:
-    """Raises: `Refused` for a parameter that only a list in its own order takes."""
+    """Refuse a parameter that only a list in its own order takes. Raises: `Refused`."""
     for name in names:
         if name in query:
             hint = "with sort, search or after, the next part is asked for by after, the `next` of the one before"
@@ -87,7 +88,7 @@ def refuse_beside_part(query: MultiMapping[str], *names: str) -> None:
 
 
 def parse_search(query: MultiMapping[str]) -> str:
-    """A part of a name, in lower case; empty when it is not there. Raises: `Refused`."""
+    """Return a part of a name, in lower case; empty when it is not there. Raises: `Refused`."""
     text = (parse_optional_text(query, "search") or "").lower()
     if not re.fullmatch(f"[a-z0-9._-]{{0,{LONGEST_SEARCH}}}", text, re.ASCII):
         raise Refused(invalid_parameter("search"), hint="a part of a name: letters, digits, hyphens and dots")
@@ -95,7 +96,7 @@ def parse_search(query: MultiMapping[str]) -> str:
 
 
 def parse_after(query: MultiMapping[str], sort: domain_list.Sort) -> ListKey | None:
-    """Raises: `Refused`."""
+    """Return where the part begins; None at the start of the list. Raises: `Refused`."""
     text = parse_optional_text(query, "after")
     if text is None:
         return None
@@ -107,14 +108,17 @@ def parse_after(query: MultiMapping[str], sort: domain_list.Sort) -> ListKey | N
 
 
 def parse_eligibility_query(query: MultiMapping[str]) -> DomainName:
-    """The name that is asked about: the domain, or with ``rootDomain=true`` its root. Raises: `Refused`."""
+    """Return the name that is asked about. Raises: `Refused`.
+
+    It is the domain, or with ``rootDomain=true`` its root.
+    """
     wants_root = parse_flag(query, "rootDomain")
     name = parse_name(parse_text(query, "domain"))
     return DomainName(name.registrable, name.registrable, None) if wants_root else name
 
 
 def parse_name(text: str) -> DomainName:
-    """Raises: `Refused` for a text that is not a domain name."""
+    """Parse the name of a domain. Raises: `Refused` for a text that is none."""
     try:
         return parse_domain(text)
     except InvalidName as error:
@@ -122,7 +126,7 @@ def parse_name(text: str) -> DomainName:
 
 
 def parse_flag(query: MultiMapping[str], name: str) -> bool:
-    """``true`` or ``false``; false when it is not there. Raises: `Refused`."""
+    """Read ``true`` or ``false``; false when it is not there. Raises: `Refused`."""
     text = parse_optional_text(query, name)
     if text not in (None, "true", "false"):
         raise Refused(invalid_parameter(name))
@@ -130,7 +134,7 @@ def parse_flag(query: MultiMapping[str], name: str) -> bool:
 
 
 def parse_text(query: MultiMapping[str], name: str) -> str:
-    """Raises: `Refused`."""
+    """Return a parameter that must be there. Raises: `Refused`."""
     text = parse_optional_text(query, name)
     if text is None:
         raise Refused(invalid_parameter(name))
@@ -138,7 +142,7 @@ def parse_text(query: MultiMapping[str], name: str) -> str:
 
 
 def parse_optional_text(query: MultiMapping[str], name: str) -> str | None:
-    """Raises: `Refused` for a parameter sent twice."""
+    """Return a parameter, or None. Raises: `Refused` for a parameter sent twice."""
     values = query.getall(name, [])
     if len(values) > 1:
         raise Refused(invalid_parameter(name))
@@ -146,7 +150,7 @@ def parse_optional_text(query: MultiMapping[str], name: str) -> str | None:
 
 
 def parse_integer(query: MultiMapping[str], name: str, *, default: int, least: int, most: int) -> int:
-    """Raises: `Refused`."""
+    """Return an integer within bounds. Raises: `Refused`."""
     text = parse_optional_text(query, name)
     if text is None:
         return default
@@ -156,7 +160,7 @@ def parse_integer(query: MultiMapping[str], name: str, *, default: int, least: i
 
 
 def parse_optional_date(query: MultiMapping[str], name: str) -> date | None:
-    """``2026-01-31``. Raises: `Refused`."""
+    """Read a date such as ``2026-01-31``. Raises: `Refused`."""
     text = parse_optional_text(query, name)
     if text is None:
         return None

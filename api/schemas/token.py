@@ -16,9 +16,11 @@ _LONGEST_SECONDS = int(TOKEN_LIFETIME.total_seconds())
 
 
 class TokenBody(Strict):
-    """With `scope` ``connect``, the token is for a browser: it opens the connect modal's endpoints, for one `domain`
-    and with one registered configuration, where they are given; `user_id` names the partner's customer. `expires_in`
-    is in seconds."""
+    """POST /token. `expires_in` is in seconds.
+
+    With `scope` ``connect``, the token is for a browser: it opens the connect modal's endpoints, for one `domain`
+    and with one registered configuration, where they are given; `user_id` names the partner's customer.
+    """
 
     application_id: str = Field(alias="applicationId")
     secret: str
@@ -31,13 +33,14 @@ class TokenBody(Strict):
     @field_validator("domain", "configuration_id", "user_id", "expires_in")
     @classmethod
     def _of_a_scope(cls, value: object, info: ValidationInfo) -> object:
-        """A full token has no such bounds; its holder must not believe in them."""
+        """Refuse bounds of a full token, which has none: its holder must not believe in them."""
         if value is not None and info.data.get("scope") is None:
             raise ValueError('it belongs to a token with "scope": "connect"')
         return value
 
     @property
     def claims(self) -> dict[str, str]:
+        """Return the claims of the token."""
         given = {
             "scope": self.scope,
             "domain": self.domain,
@@ -48,4 +51,5 @@ class TokenBody(Strict):
 
     @property
     def lifetime(self) -> timedelta:
+        """Return how long the token lives."""
         return TOKEN_LIFETIME if self.expires_in is None else timedelta(seconds=self.expires_in)

@@ -15,6 +15,8 @@ from common.db.traffic import Minutes
 
 
 class Period(NamedTuple):
+    """A period of traffic, and the length of its intervals."""
+
     name: Literal["day", "month"]
     minutes: Minutes
     length: timedelta
@@ -27,7 +29,7 @@ DEFAULT_PERIOD: Final = PERIODS["day"]
 
 
 def parse_period(query: MultiMapping[str]) -> Period:
-    """Raises: `Refused`."""
+    """Read the period that is asked for. Raises: `Refused`."""
     text = parse_optional_text(query, "period")
     if text is None:
         return DEFAULT_PERIOD

@@ -34,6 +34,8 @@ class EventsQuery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveriesQuery:
+    """Which deliveries are listed; `event` is the id of their event."""
+
     before: str | None
     limit: int
     status: Status | None
@@ -63,15 +65,17 @@ class ReplayBody(Strict):
 
     @property
     def since(self) -> datetime:
+        """Return the start of the range."""
         return datetime.fromisoformat(self.from_).astimezone(UTC)
 
     @property
     def until(self) -> datetime | None:
+        """Return the end of the range, if it has one."""
         return None if self.to is None else datetime.fromisoformat(self.to).astimezone(UTC)
 
 
 def parse_events_query(query: MultiMapping[str]) -> EventsQuery:
-    """Raises: `Refused`."""
+    """Read the query of a list of events. Raises: `Refused`."""
     return EventsQuery(
         before=_event_id(query, "before"),
         limit=_limit(query),
@@ -81,7 +85,7 @@ def parse_events_query(query: MultiMapping[str]) -> EventsQuery:
 
 
 def parse_deliveries_query(query: MultiMapping[str]) -> DeliveriesQuery:
-    """Raises: `Refused`."""
+    """Read the query of a list of deliveries. Raises: `Refused`."""
     return DeliveriesQuery(
         before=_event_id(query, "before"),
         limit=_limit(query),
@@ -91,6 +95,7 @@ def parse_deliveries_query(query: MultiMapping[str]) -> DeliveriesQuery:
 
 
 def is_event_id(text: str) -> bool:
+    """Return whether a text is the id of an event."""
     return _EVENT_ID.fullmatch(text) is not None
 
 

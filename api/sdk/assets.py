@@ -78,12 +78,12 @@ def load_assets(releases: Path | None = None) -> Mapping[str, SdkAsset]:
 
 
 def integrity(script: bytes) -> str:
-    """The value of an ``integrity`` attribute (W3C Subresource Integrity)."""
+    """Return the value of an ``integrity`` attribute (W3C Subresource Integrity)."""
     return f"sha384-{base64.b64encode(hashlib.sha384(script).digest()).decode()}"
 
 
 def join(entry: Path) -> str:
-    """The modules behind `entry` as one classic script.
+    """Join the modules behind `entry` into one classic script.
 
     Raises: `ValueError` for modules that import each other, or have a name in common.
     """

@@ -15,6 +15,7 @@ from api.sdk.assets import ENTRY, HERE, VERSION, integrity, join
 
 
 def main() -> None:
+    """Write the release file of this version."""
     if len(sys.argv) != 2:
         sys.exit("Usage: python -m api.sdk.release DIRECTORY")
     script = join(HERE / ENTRY)

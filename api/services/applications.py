@@ -69,7 +69,7 @@ class NewSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ApplicationService:
-    """One a process; every request brings its application."""
+    """Applications. One instance per process; each call takes the application or the caller's rights."""
 
     database: Database
     keyring: Keyring
@@ -78,8 +78,10 @@ class ApplicationService:
     target_claims: TargetClaims
 
     async def list_part(self, rights: Rights, *, text: str, after: tuple[str, str], most: int) -> list[Application]:
-        """Those that the user may see, by name, after this name and id. With `text` in lower case, those that have it
-        in their name, id or cname target."""
+        """Return the applications that the user may see, by name, after this name and id.
+
+        With `text` in lower case, those that have it in their name, id or cname target.
+        """
         async with self.database.connection() as connection:
             return await list_visible(connection, rights.visible_organisation_ids, text=text, after=after, most=most)
 
@@ -94,7 +96,7 @@ class ApplicationService:
             return await secrets.make_application(connection, self.keyring, organisation_id=organisation_id, **settings)
 
     async def create_from(self, rights: Rights, body: ApplicationCreation) -> Application:
-        """Raises: `Refused`."""
+        """Make an application of a body. Raises: `Refused`."""
         read = self._read(body)
         settings: NewSettings = {
             "name": read["name"],
@@ -114,7 +116,7 @@ class ApplicationService:
         return found
 
     async def change_by_operator(self, rights: Rights, application: Application, body: OperatorChange) -> None:
-        """Raises: `Refused`."""
+        """Change what only operators change. Raises: `Refused`."""
         rights.require_operator(Permission.OWN)
         changes: ApplicationChanges = {}
         if body.tier is not None:
@@ -138,12 +140,12 @@ class ApplicationService:
         return found, page
 
     async def measure(self, application: Application) -> application_removal.Extent:
-        """What is left of it."""
+        """Count what is left of an application."""
         async with self.database.connection() as connection:
             return await application_removal.measure(connection, application.id)
 
     async def change(self, application: Application, body: ApplicationChange) -> None:
-        """Raises: `Refused`."""
+        """Change settings of an application. Raises: `Refused`."""
         changes = self._read(body)
         if changes.get("webhook_url", application.webhook_url) == application.webhook_url:
             changes.pop("webhook_url", None)  # setting it, even to what it is, begins the endpoint anew
@@ -163,6 +165,7 @@ class ApplicationService:
             raise Refused(CNAME_TARGET_TAKEN, hint=hints.taken_target(error, application.id)) from error
 
     async def rotate_client_secret(self, application: Application, *, keeps_links: bool) -> str:
+        """Make a new client secret. Raises: `Refused`."""
         async with self.database.transaction() as connection:
             secret = await secrets.rotate_client_secret(
                 connection, self.keyring, application.id, keeps_links=keeps_links
@@ -170,12 +173,13 @@ class ApplicationService:
         return _made(secret)
 
     async def rotate_webhook_secret(self, application: Application) -> str:
+        """Make a new webhook secret. Raises: `Refused`."""
         async with self.database.transaction() as connection:
             secret = await secrets.rotate_webhook_secret(connection, self.keyring, application.id)
         return _made(secret)
 
     async def switch_signature(self, application: Application, wanted: SecretChange) -> str | None:
-        """The new key, where one was made."""
+        """Sign requests or not; return the new key, where one was made. Raises: `Refused`."""
         async with self.database.transaction() as connection:
             before = await get_application(connection, application.id)
             if before is None:
@@ -183,7 +187,7 @@ class ApplicationService:
             return await secrets.switch_signature(connection, self.keyring, before, wanted)
 
     async def switch_service_auth(self, application: Application, body: ServiceAuthSwitch) -> str | None:
-        """The new value, where one was made. Raises: `Refused`."""
+        """Send X-Service-Auth or not; return the new value, where one was made. Raises: `Refused`."""
         given, own_value = body.value, None
         if given is not None:
             if body.action not in ("on", "rotate"):
@@ -206,7 +210,10 @@ class ApplicationService:
             await application_changes.begin_removal(connection, application.id)
 
     async def _refuse_organisation(self, connection: Connection, rights: Rights, organisation_id: str) -> None:
-        """Raises: `Refused` for one that does not exist, and for one that has as many applications as it may."""
+        """Refuse an organisation that cannot have another application. Raises: `Refused`.
+
+        That is one that does not exist, or that has as many applications as it may.
+        """
         if not await _is_organisation(connection, organisation_id):
             raise Refused(invalid_parameter("organisationId"), hint="there is no such organisation")
         count = await count_of_organisation(connection, organisation_id)
@@ -215,7 +222,7 @@ class ApplicationService:
             raise Refused(TOO_MANY_APPLICATIONS, hint=hint)
 
     def _read(self, body: ApplicationChange | ApplicationCreation) -> ApplicationChanges:
-        """Raises: `Refused`."""
+        """Read the changes of a body. Raises: `Refused`."""
         readers: Mapping[str, Callable[[Any], Any]] = {
             "name": rules.read_name,
             "cname_target": self._cname_target,
@@ -255,7 +262,7 @@ def _organisation_of(rights: Rights, body: ApplicationCreation) -> str | None:
 
 
 def _setting(name: str, read: Callable[[], _Value]) -> _Value:
-    """Raises: `Refused` that names the field."""
+    """Read a setting. Raises: `Refused` that names the field."""
     try:
         return read()
     except InvalidSetting as error:
@@ -267,7 +274,7 @@ def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _made(secret: str | None) -> str:
-    """Raises: `Refused` when the application was deleted meanwhile."""
+    """Return the secret. Raises: `Refused` when the application was deleted meanwhile."""
     if secret is None:
         raise Refused(FORBIDDEN)
     return secret

@@ -28,19 +28,20 @@ Parsed = TypeVar("Parsed")
 
 @dataclass(frozen=True, slots=True)
 class BatchService:
-    """One a process; every request brings its application."""
+    """Batches of monitored domains. One instance per process; each call takes the caller's application."""
 
     database: Database
 
     async def create(self, application: Application, body: BatchBody) -> str:
-        """Returns the request id."""
+        """Store a batch that monitors domains; return its id. Raises: `Refused`."""
         return await self._submit(application, "create", await _parse(body, parse_watch, MOST_CREATED))
 
     async def delete(self, application: Application, body: BatchBody) -> str:
-        """Returns the request id."""
+        """Store a batch that monitors domains no longer; return its id. Raises: `Refused`."""
         return await self._submit(application, "delete", await _parse(body, parse_unwatch, MOST_DELETED))
 
     async def progress(self, application: Application, batch_id: str) -> BatchProgress:
+        """Return how far a batch is. Raises: `Refused`."""
         if not _BATCH_ID.fullmatch(batch_id):
             raise Refused(BATCH_UNKNOWN)
         async with self.database.connection() as connection:
@@ -57,7 +58,7 @@ class BatchService:
 
 
 async def _parse(body: BatchBody, parse_entry: Callable[[Any], Parsed], most: int) -> list[Parsed]:
-    """Raises: `Refused`."""
+    """Parse the entries of a batch. Raises: `Refused`."""
     if not body.domains:
         raise Refused(MISSING_DOMAINS)
     if len(body.domains) > most:

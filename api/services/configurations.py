@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from api.auth import Access
+from api.access import Access
 from api.errors import FORBIDDEN, NOT_FOUND, Refused, invalid_parameter
 from api.schemas.connect import ConfigurationBody
 from api.services.credentials import refuse_ended_key
@@ -54,7 +54,7 @@ class ConfigurationService:
             return await connect_configurations.list_registered(connection, application.id, before=before, limit=limit)
 
     async def find(self, application: Application, configuration_id: str) -> RegisteredConfiguration:
-        """Raises: `Refused`."""
+        """Return a configuration of the application. Raises: `Refused`."""
         async with self.database.connection() as connection:
             found = await connect_configurations.find(connection, configuration_id, application.id)
         if found is None:
@@ -75,7 +75,7 @@ def _unknown() -> Refused:
 
 
 def _read(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Raises: `Refused`."""
+    """Parse a configuration that is to be registered. Raises: `Refused`."""
     try:
         parsed = parse_configuration(config)
     except InvalidConfiguration as error:

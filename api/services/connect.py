@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from api.auth import Access
+from api.access import Access
 from api.connect.dynamic_update import DynamicUpdate
 from api.connect.provider_api import ProviderApis
 from api.connect.resolution import ChosenDomain, choose_domain, resolve
@@ -31,7 +31,6 @@ from api.errors import (
     invalid_parameter,
     too_many_requests,
 )
-from api.requests import refuse_beyond
 from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, UndoBody
 from api.services.flow_sources import FlowSource, FlowSources, refuse_beyond_rights
 from api.services.placeholder_values import placeholder_values_of
@@ -96,7 +95,10 @@ class ConnectService:
     provider_apis: ProviderApis
 
     async def create(self, access: Access, body: ConnectBody) -> Flow:
-        """A token with a domain or a user makes flows of theirs. Raises: `Refused`."""
+        """Begin a flow. Raises: `Refused`.
+
+        A token with a domain or a user makes flows of theirs.
+        """
         application = access.application
         source = await self.sources.find(access, body)
         configuration = _understood(parse_configuration, source.config)
@@ -140,7 +142,7 @@ class ConnectService:
             raise Refused(NOT_FOUND, code="configuration_not_found", hint="the configuration was removed")
 
     async def find(self, application: Application, flow_id: str) -> Flow:
-        """Raises: `Refused`."""
+        """Return a flow of the application. Raises: `Refused`."""
         async with self.database.connection() as connection:
             flow = await connect_flows.find(connection, flow_id, application.id)
         if flow is None:
@@ -148,7 +150,7 @@ class ConnectService:
         return flow
 
     async def refuse_ended(self, flow: Flow) -> None:
-        """Raises: `Refused` for a flow whose link, configuration or secret was taken back."""
+        """Refuse a flow whose link, configuration or secret was taken back. Raises: `Refused`."""
         async with self.database.connection() as connection:
             end = await connect_flows.find_end(connection, flow.id)
         if end is not None:
@@ -163,7 +165,7 @@ class ConnectService:
             return await domains.certificate_states(connection, names, flow.application_id)
 
     async def choose(self, flow: Flow, access: Access, body: DomainBody) -> Flow:
-        """Raises: `Refused`."""
+        """Choose the domain of a flow. Raises: `Refused`."""
         _refuse_written(flow)
         configuration = _understood(parse_configuration, dict(flow.config))
         changes = self._changes_of(access, configuration, body.domain, body.subdomain, flow.share_id)
@@ -197,7 +199,10 @@ class ConnectService:
         return await self._write(flow, Move.APPLY, body.way, journal, plan, write)
 
     async def _same_plan(self, flow: Flow, digest: str) -> ZoneInspection:
-        """The zone as it is now. Raises: `Refused` with the flow and its new plan, if the plan is another."""
+        """Return the zone as it is now, if its plan is the one shown. Raises: `Refused`.
+
+        A `ZoneChanged` has the flow with its new plan.
+        """
         try:
             found = await self.inspector.inspect(flow)
         except CouldNotInspect as error:
@@ -234,8 +239,10 @@ class ConnectService:
         return await self._wait(flow, "domain_connect", {"url": url, "state": state})
 
     async def take_return(self, flow_id: str, state: str, returned: Returned) -> bool:
-        """A browser comes back from the provider's page: note with what, and look for the records at once. False, and
-        nothing is changed, unless `state` is the flow's, and has not been used yet."""
+        """Note with what a browser comes back from the provider's page; look for the records at once.
+
+        Return false, and change nothing, unless `state` is the flow's, and has not been used yet.
+        """
         async with self.database.connection() as connection:
             flow = await connect_flows.find_any(connection, flow_id)
             if flow is None or await connect_flows.find_end(connection, flow.id) is not None:
@@ -258,13 +265,13 @@ class ConnectService:
         raise Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: load the page again")
 
     async def _wait(self, flow: Flow, way: str, handover: Mapping[str, Any] | None) -> Flow:
-        """The person, or the provider, makes the change: look for the records at once, then ever later."""
+        """Look for the records at once, then ever later: the person, or the provider, makes the change."""
         now = self.clock.now()
         changes: Changes = {"way": way, "handover": handover, "since": now, "looks": 0, "due_at": now, "error": None}
         return await self._move(flow, Move.HAND_OVER, lambda _: changes, completed=handover is None)
 
     def _writer(self, flow: Flow, way: str, credentials: Mapping[str, str] | None) -> Write:
-        """Raises: `Refused` for a way that writes nothing."""
+        """Return what writes by this way. Raises: `Refused` for a way that writes nothing."""
         apex, given = flow.domain or "", credentials or {}
         looked = flow.looked or {}
         if way == "dynamic_update":
@@ -283,8 +290,10 @@ class ConnectService:
         plan: Plan,
         write: Write,
     ) -> Flow:
-        """Note what is about to be written, write it, read it back, and note what is there. After a crash in between,
-        a monitor reads it back."""
+        """Note what is about to be written, write it, read it back, and note what is there.
+
+        After a crash in between, a monitor reads it back.
+        """
         held = await self._begin(flow, move, way, journal)
         problem: WayFailed | None = None
         async with keep_lease(self.database, held):
@@ -348,8 +357,10 @@ class ConnectService:
         return await self._write(flow, Move.UNDO, way, journal, plan, write)
 
     async def check(self, flow: Flow) -> Flow:
-        """Look for the records at once; where they are live, try again what failed to be enrolled. A person who waits
-        may ask as often as the rate limits let them."""
+        """Look for the records at once; where they are live, try again what failed to be enrolled.
+
+        A person who waits may ask as often as the rate limits let them.
+        """
         if flow.state not in (State.ENROLLING, State.FINISHED):
             return await self._move(flow, Move.LOOK_AGAIN, lambda _: {"due_at": self.clock.now()})
         if not any(each["status"] == "failed" for each in flow.enrolments):
@@ -360,7 +371,7 @@ class ConnectService:
         return {"enrolments": list(map(_pending_again, flow.enrolments)), "due_at": self.clock.now()}
 
     async def close(self, flow: Flow) -> Flow:
-        """The person has closed the modal: what was begun in the zone goes on, what was not is given up."""
+        """Close the flow of a person who has left: what was begun in the zone goes on."""
         if flow.state not in (State.CHOOSING, State.CHECKING, State.UNCHECKED, State.PLANNED):
             return flow
         return await self._move(flow, Move.CLOSE, lambda _: {"due_at": None})
@@ -401,9 +412,9 @@ class ConnectService:
     def _changes_of(
         self, access: Access, configuration: Configuration, text: str, subdomain: str | None, share_id: str | None
     ) -> Changes:
-        """Raises: `Refused`."""
+        """Return what a chosen domain changes in a flow. Raises: `Refused`."""
         chosen: ChosenDomain = _understood(choose_domain, configuration, text, subdomain)
-        refuse_beyond(access, chosen.domain)
+        access.refuse_other_domain(chosen.domain)
         if access.is_browsers and share_id is not None:
             _refuse_other_than_shared(configuration, chosen)
         requested = _understood(
@@ -423,7 +434,7 @@ class ConnectService:
 
 
 def _refuse_other_than_shared(configuration: Configuration, chosen: ChosenDomain) -> None:
-    """Raises: `Refused` for another domain than that of the sharing link that the flow was opened by."""
+    """Refuse another domain than that of the sharing link. Raises: `Refused`."""
     shared = configuration.prefilled_domains
     if shared and not any(_is_in(each, chosen.domain) for each in shared):
         raise Refused(FORBIDDEN, code="domain", hint="the sharing link is for another domain")
@@ -437,19 +448,19 @@ def _is_in(name: str, apex: str) -> bool:
 
 
 def _tried(journal: Sequence[JournalEntry]) -> list[JournalEntry]:
-    """What is in the zone, or may have come there late."""
+    """Return the entries that are in the zone, or may have come there late."""
     return [entry for entry in journal if entry.status != "taken_back"]
 
 
 def _pending_again(enrolment: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An enrolment to be tried again, if it failed."""
+    """Return an enrolment to be tried again, if it failed."""
     if enrolment["status"] != "failed":
         return enrolment
     return {name: value for name, value in enrolment.items() if name not in ("code", "hint")} | {"status": "pending"}
 
 
 def _possible(flow: Flow, move: Move) -> State:
-    """The state after the move. Raises: `Refused`."""
+    """Return the state after the move. Raises: `Refused`."""
     try:
         return after(flow.state, move)
     except NotPossible as error:
@@ -473,7 +484,7 @@ def _refuse_written(flow: Flow) -> None:
 
 
 def _understood(parse: Callable[..., Any], *given: Any) -> Any:
-    """Raises: `Refused`, naming the key and what was expected."""
+    """Parse a configuration. Raises: `Refused`, naming the key and what was expected."""
     try:
         return parse(*given)
     except InvalidConfiguration as error:

@@ -46,8 +46,10 @@ async def mint_link(connection: Connection, base_url: str, user: User, *, by_key
 
 
 async def refuse_ended_key(connection: Connection, by_key: str | None) -> None:
-    """Keep the API key that something is made with from being revoked until the transaction ends. Raises: `Refused`
-    where it has ended."""
+    """Keep the API key that something is made with from being revoked until the transaction ends.
+
+    Raises: `Refused` where it has ended.
+    """
     if by_key is not None and await user_keys.hold(connection, by_key) is None:
         raise Refused(FORBIDDEN, code="key_unknown", hint="the API key ended meanwhile")
 

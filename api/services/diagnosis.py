@@ -88,8 +88,11 @@ class Caa:
 
 @dataclass(frozen=True, slots=True)
 class DomainHolding:
-    """What the application has of the name. `full`: the CA's limit that leaves no room for an order now. `policy`: what
-    an operator has every request answered."""
+    """What the application has of the name.
+
+    `full`: the CA's limit that leaves no room for an order now. `policy`: what an operator has every request
+    answered.
+    """
 
     domains: tuple[Domain, ...]
     certificate: InService | None
@@ -125,7 +128,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisService:
-    """One a process."""
+    """Diagnoses domains. One instance per process."""
 
     enrolment: EnrolmentService
     probe: HttpEdgeProbe
@@ -133,6 +136,7 @@ class DiagnosisService:
     settings: Settings
 
     async def diagnose(self, application: Application, name: DomainName) -> Diagnosis:
+        """Return what can be observed of a domain, for an application."""
         uses_acme = self.settings.issuer == "acme"
         held = await _part("enrolments", lambda: self.enrolment.held(name))
         if held is None:
@@ -190,7 +194,7 @@ class DiagnosisService:
         return tuple(replace(seen, value=value) for seen, value in zip(found, values, strict=True))
 
     async def _best(self, questions: Pass, name: DomainName, targets: list[str]) -> tuple[str, EligibilityFindings]:
-        """The target that the domain leads to; the first where it leads to none."""
+        """Return the target that the domain leads to; the first where it leads to none."""
         found = [(target, await self.enrolment.find_eligibility(name, target, within=questions)) for target in targets]
         return next((each for each in found if each[1].is_pointed), found[0])
 
@@ -256,7 +260,7 @@ class DiagnosisService:
 
 
 async def _records(questions: Pass, name: str) -> tuple[SeenRecord, ...]:
-    """The CNAMEs from `name` on, and the addresses where they end."""
+    """Return the CNAMEs from `name` on, and the addresses where they end."""
     seen: list[SeenRecord] = []
     chain = await questions.follow_confirmed(name, ())
     owner = name
@@ -271,7 +275,10 @@ async def _records(questions: Pass, name: str) -> tuple[SeenRecord, ...]:
 
 
 def _targets(application: Application, held: Sequence[Domain]) -> list[str]:
-    """What the domain may lead to: Power's where Power has it, Secure's own where only Secure has, else either."""
+    """Return what the domain may lead to.
+
+    That is Power's target where Power has it, Secure's own where only Secure has, else either.
+    """
     products = {domain.product for domain in held if domain.application_id == application.id}
     if "power" in products:
         return [application.cname_target]

@@ -1,5 +1,7 @@
-"""What is done by hand with an enrolled domain: renew its certificate, check its DNS now, give it to another
-application, free or block its name. For the API and the dashboard alike."""
+"""Manual domain operations, for the API and the dashboard alike.
+
+They renew a certificate, check the DNS now, give a domain to another application, free or block its name.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,14 @@ RECHECK_PAUSE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class DomainActions:
-    """One a process; every request brings its application."""
+    """Manual domain operations. One instance per process; each call takes the caller's application."""
 
     database: Database
     policy: AddressPolicy
     claims: DomainClaims
 
     async def renew(self, application: Application, name: DomainName) -> list[Notice]:
-        """Returns a notice where no monitor renews now. Raises: `Refused`."""
+        """Have the certificate renewed; return a notice where no monitor renews now. Raises: `Refused`."""
         try:
             async with self.database.transaction() as connection:
                 await domain_operations.renew(connection, name.text, application.id, most_a_day=orders.RENEWALS_A_DAY)
@@ -47,7 +49,7 @@ class DomainActions:
         return await find_issuer(self.database)
 
     async def recheck(self, application: Application, name: DomainName) -> list[Notice]:
-        """Returns a notice where no monitor checks now. Raises: `Refused`."""
+        """Have the DNS checked; return a notice where no monitor checks now. Raises: `Refused`."""
         async with self.database.transaction() as connection:
             await domain_operations.recheck(connection, name.text, application.id, pause_seconds=RECHECK_PAUSE_SECONDS)
         return await find_issuer(self.database)
@@ -80,15 +82,17 @@ class DomainActions:
                 raise Refused(NOT_BLOCKED)
 
     async def _require_held(self, connection: Connection, application: Application, name: DomainName) -> None:
-        """Raises: `Refused`."""
+        """Refuse a name that the application does not hold. Raises: `Refused`."""
         if not any(each.application_id == application.id for each in await domains.find(connection, name.text)):
             raise Refused(NOT_ENROLLED)
 
     async def transfer(
         self, application: Application, name: DomainName, to: str, url: str | None, *, to_any: bool = False
     ) -> Application:
-        """Give the domain to the application with the id `to`. Without `to_any`, that is one of the same organisation,
-        and a suspended application keeps what it has. Returns that application. Raises: `Refused`."""
+        """Give the domain to the application with the id `to`, and return it. Raises: `Refused`.
+
+        Without `to_any`, that is one of the same organisation, and a suspended application keeps what it has.
+        """
         try:
             if url is not None:
                 read_application_url(url, self.policy)

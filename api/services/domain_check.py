@@ -64,7 +64,7 @@ class DomainCheck:
 
 @dataclass(frozen=True, slots=True)
 class DomainCheckService:
-    """One a process; every request brings its application."""
+    """Checks domains before their records are set. One instance per process."""
 
     database: Database
     settings: Settings
@@ -75,7 +75,7 @@ class DomainCheckService:
     find_discover: FindDiscover
 
     def placeholder_values(self, application: Application) -> PlaceholderValues:
-        """What placeholders in the application's configuration stand for."""
+        """Return what placeholders in the application's configuration stand for."""
         return placeholder_values_of(application, self.settings)
 
     async def check(
@@ -87,7 +87,7 @@ class DomainCheckService:
         *,
         wants_conflicts: bool,
     ) -> DomainCheck:
-        """Raises: `Refused`."""
+        """Check a domain. Raises: `Refused`."""
         needs = await self._certificate_needs(certificate_hosts) if wants_conflicts else NO_CERTIFICATES
         (view, discovered), entry = await asyncio.gather(
             self._read(application, apex, requested, needs, wants_conflicts=wants_conflicts),
@@ -132,7 +132,7 @@ class DomainCheckService:
         return await discover(questions, apex, services) if services else None
 
     async def _certificate_needs(self, hosts: frozenset[str]) -> CertificateNeeds:
-        """The internal issuer asks for no CAA records."""
+        """Return which names need a certificate; the internal issuer asks for no CAA records."""
         if not hosts or self.settings.issuer == "internal":
             return NO_CERTIFICATES
         return CertificateNeeds(hosts, await find_identities(self.database, self.settings))
@@ -162,13 +162,13 @@ def _assess(provider: Provider, name_servers: Sequence[str], discovered: Discove
 
 
 def _assess_zone(view: ZoneView, discovered: Discovered | Closed | None) -> Assessed:
-    """The provider of the zone itself."""
+    """Return the provider of the zone itself."""
     servers = view.name_servers.values or view.delegation.values
     return _assess(find_provider(servers, _first(view.soa.values)), servers, discovered)
 
 
 def refuse_tier(application: Application) -> None:
-    """Raises: `Refused` for an application without the tier that the domain check belongs to."""
+    """Refuse an application without the tier of the domain check. Raises: `Refused`."""
     if application.tier not in TIERS:
         raise Refused(FORBIDDEN, code="tier", hint="the domain check belongs to the tier premium and above")
 

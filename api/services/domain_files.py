@@ -52,10 +52,9 @@ class InvalidRow(FrontageError):
 
 
 def read_rows(file: BinaryIO, file_format: Format, on_bytes: Callable[[int], None]) -> Iterator[tuple[int, Row | str]]:
-    """The number of each row's first line, and the row or what is wrong with it. `on_bytes` is called with how many
-    bytes were read.
+    """Yield the number of each row's first line, and the row or what is wrong with it.
 
-    Raises: `OperatorError` for a file that cannot be read on.
+    `on_bytes` is called with how many bytes were read. Raises: `OperatorError` for a file that cannot be read on.
     """
     lines = _lines(file, on_bytes)
     for number, given in _csv_rows(lines) if file_format == "csv" else _json_rows(lines):
@@ -66,7 +65,7 @@ def read_rows(file: BinaryIO, file_format: Format, on_bytes: Callable[[int], Non
 
 
 def _lines(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[tuple[int, str]]:
-    """The number of each line and the line, a long one in pieces."""
+    """Yield the number of each line and the line, a long one in pieces."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     number = 1
     while True:
@@ -99,7 +98,7 @@ def _csv_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
 
 
 def _check_columns(names: list[str]) -> None:
-    """Raises: `OperatorError`."""
+    """Refuse columns that are not known, or missing. Raises: `OperatorError`."""
     unknown = next((name for name in names if name not in FIELDS), None)
     if unknown is not None:
         raise OperatorError(f"the first line names the columns: {unknown!r} is none of {', '.join(FIELDS)}")
@@ -108,7 +107,7 @@ def _check_columns(names: list[str]) -> None:
 
 
 def _json_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
-    """The objects of a list, or one after the other."""
+    """Yield the objects of a list, or one after the other."""
     decoder, unread, first = json.JSONDecoder(), "", 1
     for number, text in lines:
         first = first if unread else number
@@ -129,7 +128,7 @@ def _json_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
 
 
 def parse_row(given: Any) -> Row:
-    """Raises: `InvalidRow`."""
+    """Read a row. Raises: `InvalidRow`."""
     if not isinstance(given, dict):
         raise InvalidRow(given if isinstance(given, str) else "is not a JSON object")
     fields = {name: value for name, value in given.items() if value is not None}
@@ -218,7 +217,7 @@ def _text(given: Any) -> str:
 
 
 def _checked(name: str, parse: Callable[[], Any]) -> Any:
-    """Raises: `InvalidRow` that names the field."""
+    """Read a field. Raises: `InvalidRow` that names it."""
     try:
         return parse()
     except FrontageError as error:
@@ -229,7 +228,10 @@ def _checked(name: str, parse: Callable[[], Any]) -> Any:
 
 
 def write_rows(rows: Iterable[Row], file_format: Format, *, is_first: bool) -> Iterator[str]:
-    """The text of each row. Before the first comes what opens the file; `end_of` closes it."""
+    """Yield the text of each row; before the first comes what opens the file.
+
+    `end_of` closes it.
+    """
     if file_format == "csv":
         line = _CsvLine()
         writer = csv.writer(line, lineterminator="\n")
@@ -246,6 +248,7 @@ def write_rows(rows: Iterable[Row], file_format: Format, *, is_first: bool) -> I
 
 
 def end_of(file_format: Format, *, is_empty: bool) -> str:
+    """Return what closes the file."""
     if file_format == "csv":
         return ""
     return "[]\n" if is_empty else "\n]\n"

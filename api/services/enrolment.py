@@ -77,6 +77,7 @@ class EnrolmentService:
         return self.claims.database
 
     async def list_page(self, application: Application, product: Product, query: ListQuery) -> DomainPage:
+        """Return a page of the application's domains."""
         async with self.database.connection() as connection:
             return await domain_pages.list_page(
                 connection,
@@ -88,6 +89,7 @@ class EnrolmentService:
             )
 
     async def list_part(self, application: Application, product: Product, query: PartQuery) -> ListedPart:
+        """Return a part of a sorted or searched list of the application's domains."""
         async with self.database.connection() as connection:
             if query.status is not None:
                 await domain_pages.settle_lapsed(connection, application.id)
@@ -107,6 +109,7 @@ class EnrolmentService:
             return ListedPart(await domain_pages.find_listed(connection, application.id, product, names), part.next)
 
     async def held(self, name: DomainName) -> list[Domain]:
+        """Return the enrolments of a name."""
         async with self.database.connection() as connection:
             return await domains.find(connection, name.text)
 
@@ -173,7 +176,7 @@ class EnrolmentService:
 
 
 async def find_issuer(database: Database) -> list[Notice]:
-    """A notice if no monitor obtains certificates now."""
+    """Return a notice if no monitor obtains certificates now."""
     with contextlib.suppress(DatabaseUnavailable):
         async with database.connection() as connection:
             if not await monitor_nodes.is_issuing(connection):
@@ -195,6 +198,6 @@ def is_foreign(held: list[Domain], application: Application) -> bool:
 
 
 def refuse_unresolved(findings: EligibilityFindings) -> None:
-    """Raises: `Refused` when it is unknown whether the domain is eligible."""
+    """Refuse a domain whose eligibility is unknown. Raises: `Refused`."""
     if findings.unknown is not None:
         raise Refused(UNRESOLVED, code=findings.unknown.value)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from api.auth import Access
+from api.access import Access
 from api.errors import FORBIDDEN, Refused, invalid_parameter
 from api.schemas.connect import ConnectBody
 from api.services.configurations import ConfigurationService
@@ -35,13 +35,13 @@ class FlowSource:
 
 @dataclass(frozen=True, slots=True)
 class FlowSources:
-    """One a process."""
+    """Finds where a flow's configuration comes from. One instance per process."""
 
     sharing: SharingService
     configurations: ConfigurationService
 
     async def find(self, access: Access, body: ConnectBody) -> FlowSource:
-        """Raises: `Refused`."""
+        """Return where a flow's configuration comes from. Raises: `Refused`."""
         share = await self._share(access, body)
         registered = await self._registered(access, body, share)
         ground = _ground(share, registered)
@@ -57,7 +57,10 @@ class FlowSources:
         return FlowSource(config, rights, share.user_id, share.job_id)
 
     async def _share(self, access: Access, body: ConnectBody) -> Share | None:
-        """Raises: `Refused`. The token of a link opens no other flows than the link's."""
+        """Return the sharing link that was opened. Raises: `Refused`.
+
+        The token of a link opens no other flows than the link's.
+        """
         share_id = body.share if access.share_id is None else access.share_id
         if share_id is None:
             return None
@@ -71,7 +74,7 @@ class FlowSources:
     async def _registered(
         self, access: Access, body: ConnectBody, share: Share | None
     ) -> RegisteredConfiguration | None:
-        """Raises: `Refused`."""
+        """Return the registered configuration that the flow stands on. Raises: `Refused`."""
         claimed, named = access.configuration_id, body.configuration_id
         if claimed is not None and named not in (None, claimed):
             raise Refused(FORBIDDEN, code="configuration", hint="the token is for another configuration")
@@ -87,8 +90,10 @@ class FlowSources:
 
 
 def refuse_beyond_rights(access: Access, source: FlowSource, configuration: Configuration) -> None:
-    """Raises: `Refused` for a browser's configuration that no server has vouched for and that leads elsewhere than the
-    application's settings do."""
+    """Refuse a browser's configuration that leads elsewhere than the application's settings do.
+
+    One that a server has vouched for may. Raises: `Refused`.
+    """
     if not source.rights.vouched:
         _allowed(refuse_foreign_values, configuration, access.application)
 
@@ -114,7 +119,7 @@ def _rights(access: Access, share: Share | None, registered: RegisteredConfigura
 
 
 def _allowed(decide: Any, *given: Any) -> Any:
-    """Raises: `Refused`."""
+    """Return what a decision allows. Raises: `Refused`."""
     try:
         return decide(*given)
     except BeyondRights as error:

@@ -34,17 +34,20 @@ class Watcher:
         self._is_ended = False
 
     def end(self) -> None:
+        """End the stream."""
         self._is_ended = True
         self.changed.set()
 
     @property
     def is_over(self) -> bool:
-        """Whether the stream is to end, since this process does or another tenant has its slot; its client connects
-        again."""
+        """Return whether the stream is to end; its client connects again.
+
+        It ends when this process does, or when another tenant has its slot.
+        """
         return self._is_ended or self._watch.is_over
 
     async def next_change(self, *, within_seconds: float) -> Flow | None:
-        """The flow once it has changed; None if it has not."""
+        """Return the flow once it has changed; None if it has not."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
                 await self.changed.wait()
@@ -59,9 +62,10 @@ class Watcher:
 
 
 class FlowWatch:
-    """One a process; `build_app` creates and closes it.
+    """Watches flows for the streams of this process. One instance per process.
 
-    Mutable state: the watchers, their slots, and the task that polls while there are any.
+    `build_app` makes and closes it. Mutable state: the watchers, their slots, and the task that polls while there
+    are any.
     """
 
     def __init__(self, database: Database, draining: asyncio.Event) -> None:
@@ -74,7 +78,7 @@ class FlowWatch:
 
     @contextmanager
     def watching(self, flow: Flow) -> Iterator[Watcher]:
-        """Raises: `Refused` when the application has too many streams open."""
+        """Watch a flow in the block. Raises: `Refused` when too many streams are open."""
         watcher = Watcher(self, flow)
         try:
             with self._slots.taken(flow.application_id, watcher.end):
@@ -90,15 +94,17 @@ class FlowWatch:
 
     @property
     def is_over(self) -> bool:
+        """Return whether the process ends."""
         return self._draining.is_set()
 
     async def close(self) -> None:
+        """End the polling."""
         if self._polling is not None:
             self._polling.cancel()
             await asyncio.gather(self._polling, return_exceptions=True)
 
     async def read(self, flow: Flow) -> Flow | None:
-        """The flow as it is now; None if that cannot be found out now, or if it is gone."""
+        """Return the flow as it is now; None if that cannot be found out now, or if it is gone."""
         with suppress(DatabaseUnavailable):
             async with self._database.connection() as connection:
                 return await connect_flows.find(connection, flow.id, flow.application_id)

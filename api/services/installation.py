@@ -15,7 +15,10 @@ FRESH_SECONDS = 2.0
 
 
 class InstallationService:
-    """One a process. Mutable state: the status read last, shared by all that ask within `FRESH_SECONDS`."""
+    """Reads the state of the installation. One instance per process.
+
+    Mutable state: the status read last, shared by all that ask within `FRESH_SECONDS`.
+    """
 
     def __init__(self, database: Database, limits: Limits, exposure: Exposure | None, clock: Clock) -> None:
         self._database = database
@@ -26,6 +29,7 @@ class InstallationService:
         self._last: tuple[float, InstallationStatus] | None = None
 
     async def read(self) -> InstallationStatus:
+        """Return the state of the installation, read at most `FRESH_SECONDS` ago."""
         async with self._reading:
             now = self._clock.monotonic()
             if self._last is None or now - self._last[0] > FRESH_SECONDS:
@@ -34,5 +38,5 @@ class InstallationService:
             return self._last[1]
 
     def problems(self, status: InstallationStatus) -> list[str]:
-        """What an operator should look at now, in sentences."""
+        """Return what an operator should look at now, in sentences."""
         return [*([f"{self._exposure}."] if self._exposure else []), *list_problems(status)]

@@ -28,22 +28,25 @@ from common.records import InvalidRecord
 
 @dataclass(frozen=True, slots=True)
 class MonitorService:
-    """One a process; every request brings its application."""
+    """Monitored domains. One instance per process; each call takes the caller's application."""
 
     database: Database
 
     async def watch(self, application: Application, body: WatchBody) -> None:
+        """Monitor a domain. Raises: `Refused`."""
         key = MonitoredKey(application.id, body.domain, body.subdomain)
         async with self.database.transaction() as connection:
             await monitored_domains.add(connection, key, tuple(body.records), body.labels)
 
     async def update(self, application: Application, body: UpdateBody) -> None:
+        """Replace the records of a monitored domain. Raises: `Refused`."""
         key, labels = MonitoredKey(application.id, body.domain, body.subdomain), Labels(user_id=body.user_id)
         async with self.database.transaction() as connection:
             if not await monitored_domains.replace(connection, key, tuple(body.records), labels):
                 raise Refused(NOT_MONITORED)
 
     async def unwatch(self, application: Application, body: UnwatchBody) -> None:
+        """Monitor a domain no longer. Raises: `Refused`."""
         key = MonitoredKey(application.id, body.domain, body.subdomain)
         async with self.database.transaction() as connection:
             outcome = await monitored_domains.remove(connection, key, only_if_empty=bool(body.only_if_empty))
@@ -53,6 +56,7 @@ class MonitorService:
             raise Refused(NOT_EMPTY)
 
     async def list_page(self, application: Application, query: MonitorQuery) -> MonitoredPage:
+        """Return a page of the application's monitored domains."""
         async with self.database.connection() as connection:
             return await monitored_domains.list_page(
                 connection, application.id, offset=query.offset, limit=query.limit, dates=query.dates
@@ -61,7 +65,7 @@ class MonitorService:
     async def list_part(
         self, application: Application, query: PartQuery
     ) -> tuple[MonitoredPage, domain_list.ListKey | None]:
-        """The part, and where the list goes on."""
+        """Return a part of a sorted or searched list, and where the list goes on."""
         wanted = Wanted([application.id], query.text, "monitor", None, query.sort, query.after, query.size)
         async with self.database.connection() as connection:
             part = await domain_list.list_part(connection, wanted)
@@ -69,6 +73,7 @@ class MonitorService:
             return await monitored_domains.find_listed(connection, application.id, names), part.next
 
     async def find(self, key: MonitoredKey) -> MonitoredDomain:
+        """Return a monitored domain. Raises: `Refused`."""
         async with self.database.connection() as connection:
             found = await monitored_domains.find(connection, key)
         if found is None:
@@ -76,6 +81,7 @@ class MonitorService:
         return found
 
     async def find_last_check(self, key: MonitoredKey) -> LastCheck:
+        """Return what the last check of a domain went by. Raises: `Refused`."""
         async with self.database.connection() as connection:
             found = await monitored_domains.find_last_check(connection, key)
         if found is None:
@@ -83,12 +89,15 @@ class MonitorService:
         return found
 
     async def add_records(self, key: MonitoredKey, body: RecordsBody) -> None:
+        """Add records to a monitored domain. Raises: `Refused`."""
         await self._edit(key, lambda records: _bounded(distinct((*records, *body.records))))
 
     async def replace_records(self, key: MonitoredKey, body: RecordsBody) -> None:
+        """Replace all records of a monitored domain. Raises: `Refused`."""
         await self._edit(key, lambda _: tuple(body.records))
 
     async def remove_records(self, key: MonitoredKey, body: RemovedRecordsBody) -> None:
+        """Remove records of a monitored domain. Raises: `Refused`."""
         await self._edit(key, lambda records: without(records, tuple(body.records)))
 
     async def health(self) -> MonitorHealth:

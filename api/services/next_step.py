@@ -25,11 +25,14 @@ State: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
 
 
 class NextStep(NamedTuple):
+    """What to do next, and how the domain is."""
+
     state: State
     words: str
 
 
 def next_step(diagnosis: Diagnosis, now: datetime) -> NextStep:
+    """Return the next step of a diagnosis: that of the first row which applies."""
     for row in _ROWS:
         if (step := row(diagnosis, now)) is not None:
             return step
@@ -148,7 +151,7 @@ def _origin(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
 
 
 def _unreached(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
-    """The origin answers the API, but not every edge, or not every request."""
+    """Return the step where the origin answers the API, but not every edge or every request."""
     if diagnosis.origin is None or not diagnosis.unreached:
         return None
     edges = "; ".join(map(describe_unreached, diagnosis.unreached))
@@ -267,7 +270,7 @@ def _is_live(holding: DomainHolding, now: datetime) -> bool:
 
 
 def _remedy(diagnosis: Diagnosis, last_error: str) -> str:
-    """What would help; where that is unknown, the authority's own message."""
+    """Return what would help; where that is unknown, the authority's own message."""
     if diagnosis.uses_acme and diagnosis.caa is not None and diagnosis.caa.forbids:
         return _caa_remedy(diagnosis.caa)
     if (

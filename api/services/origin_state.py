@@ -80,7 +80,7 @@ class _Key(NamedTuple):
 
 
 class OriginStates:
-    """One a process; created by the application's composition, which closes it.
+    """The states of origins. One instance per process; the application's composition creates and closes it.
 
     Mutable state: the answers remembered, oldest first, and the questions under way, both by what was asked.
     """
@@ -95,8 +95,10 @@ class OriginStates:
     async def find(
         self, application: Application, domain: str, text: str, *, within_seconds: float = LONGEST_SECONDS + 1
     ) -> OriginState:
-        """The state of the origin at the URL `text`, asked for `domain`; `unreachable` with the fault ``timeout`` if it
-        does not answer within `within_seconds`."""
+        """Return the state of the origin at the URL `text`, asked for `domain`.
+
+        It is `unreachable` with the fault ``timeout`` if it does not answer within `within_seconds`.
+        """
         key = _key(application, domain, parse_application_url(text))
         known = self._known.get(key)
         if known is not None and self._clock.monotonic() < known[0]:
@@ -144,7 +146,10 @@ class OriginStates:
 
 
 def identity_of(application: Application, text: str) -> OriginIdentity:
-    """The origin at the URL `text`, as edges tell it apart from others. Raises: `InvalidUrl`, `InvalidName`."""
+    """Return the origin at the URL `text`, as edges tell it apart from others.
+
+    Raises: `InvalidUrl`, `InvalidName`.
+    """
     url = parse_application_url(text)
     name = application.origin_server_name
     server_name = parse_host_name(name) if name else url.host

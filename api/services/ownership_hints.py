@@ -39,13 +39,16 @@ def eligibility(
 
 
 def unproven(name: DomainName, application_id: str) -> str:
-    """The name leads here, and that alone does not show whose it is."""
+    """Return the hint for a name that leads here, which alone does not show whose it is."""
     return f"it leads here, but not by the CNAME that shows whose it is: create {txt(name, application_id)}"
 
 
 def held(verdict: OwnershipVerdict, name: DomainName, application_id: str, cname_target: str | None) -> str:
-    """Another application holds the name. `cname_target`: None where a CNAME to the own one proves nothing, because
-    the DNS leads through one that another application set before."""
+    """Return the hint for a name that another application holds.
+
+    `cname_target`: None where a CNAME to the own one proves nothing, because the DNS leads through one that another
+    application set before.
+    """
     if verdict is OwnershipVerdict.LEADS_TO_HOLDER:
         return f"another application holds {name}, and the DNS still leads to it: {_remove(name)}, then POST again"
     if verdict is OwnershipVerdict.UNKNOWN:
@@ -58,7 +61,10 @@ def held(verdict: OwnershipVerdict, name: DomainName, application_id: str, cname
 
 
 def prove(name: DomainName, application_id: str, cname_target: str | None) -> str:
-    """What in the DNS shows that the name is the application's: without `cname_target` the TXT record alone."""
+    """Return what in the DNS shows that the name is the application's.
+
+    Without `cname_target` that is the TXT record alone.
+    """
     record = f"create {txt(name, application_id)}"
     return record if name.is_root or cname_target is None else f"point {name} to {cname_target} by CNAME, or {record}"
 
@@ -66,7 +72,7 @@ def prove(name: DomainName, application_id: str, cname_target: str | None) -> st
 def stray(
     findings: EligibilityFindings, name: DomainName, application_id: str, cname_target: str, servers: Collection[str]
 ) -> str:
-    """The application holds the name by a transfer, and the DNS does not lead to it."""
+    """Return the hint for a name that the application holds by a transfer, whose DNS does not lead to it."""
     if findings.leads_here:
         proof = prove(name, application_id, cname_target)
         return f"Its DNS leads here by another application's cname target, which can take it back: {proof}."
@@ -91,6 +97,7 @@ def taken_target(taken: CnameTargetTaken, application_id: str | None) -> str:
 
 
 def txt(name: DomainName, application_id: str) -> str:
+    """Return the hint that names the TXT record."""
     return _txt(name.text, application_id)
 
 

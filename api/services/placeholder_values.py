@@ -9,6 +9,7 @@ from common.settings import Settings
 
 
 def placeholder_values_of(application: Application, settings: Settings) -> PlaceholderValues:
+    """Return what placeholders of an application's configuration stand for."""
     cname_target = "" if is_lost_target(application.cname_target) else application.cname_target
     return PlaceholderValues(
         cname_target,

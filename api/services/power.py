@@ -38,19 +38,24 @@ class Eligibility:
 
 @dataclass(frozen=True, slots=True)
 class PowerService:
-    """One a process; every request brings its application."""
+    """Power. One instance per process; each call takes the caller's application."""
 
     enrolment: EnrolmentService
     origins: OriginStates
 
     async def list_page(self, application: Application, query: ListQuery) -> DomainPage:
+        """Return a page of the application's powered domains."""
         return await self.enrolment.list_page(application, "power", query)
 
     async def list_part(self, application: Application, query: PartQuery) -> ListedPart:
+        """Return a part of a sorted or searched list of powered domains."""
         return await self.enrolment.list_part(application, "power", query)
 
     async def check_eligibility(self, application: Application, name: DomainName) -> Eligibility:
-        """Raises: `Refused` when the DNS has no answer; what is enrolled already is not asked about."""
+        """Return whether a domain can be powered. Raises: `Refused` when the DNS has no answer.
+
+        What is enrolled already is not asked about.
+        """
         target = application.cname_target
         own = await self._find_own(application, name)
         if own is not None:
@@ -105,6 +110,7 @@ class PowerService:
         return [*noted, *of_origin]
 
     async def remove(self, application: Application, domain: str) -> list[Notice]:
+        """Power a domain no longer. Raises: `Refused`."""
         name = parse_product_domain(domain)
         async with self.enrolment.database.transaction() as connection:
             was_ours = await domains.remove(connection, name.text, "power", application.id)

@@ -14,7 +14,10 @@ _MISSING_SECONDS = 5.0  # as long as no monitor has fetched the list
 
 
 class RdapServers:
-    """One a process. Mutable state: the list, and when to look for it again."""
+    """The list of RDAP servers. One instance per process.
+
+    Mutable state: the list, and when to look for it again.
+    """
 
     def __init__(self, database: Database, source: str | None, clock: Clock) -> None:
         """`source`: the URL it is fetched from; None where RDAP is off."""
@@ -25,7 +28,7 @@ class RdapServers:
         self._look_at = clock.monotonic()
 
     async def find(self) -> Bootstrap:
-        """The list that was there before, where Postgres cannot be asked."""
+        """Return the list of servers; the one that was there before, where Postgres cannot be asked."""
         now = self._clock.monotonic()
         if self._source is None or now < self._look_at:
             return self._list

@@ -28,6 +28,8 @@ _ABSENCE_SECONDS = 1.5
 
 
 class RecordStatus(StrEnum):
+    """Whether a record is in the DNS."""
+
     PROPAGATED = "propagated"
     MISSING = "missing"
     UNKNOWN = "unknown"
@@ -42,8 +44,11 @@ _STATUSES = {
 
 @dataclass(frozen=True, slots=True)
 class CheckedRecord:
-    """`statements`: what each side answered about the record's name and type, in time's order. `cached_until`: when the
-    last of the asked resolvers forgets an answer without the record; None if none has such an answer."""
+    """A record, and what was asked about it.
+
+    `statements`: what each side answered about the record's name and type, in time's order. `cached_until`: when
+    the last of the asked resolvers forgets an answer without the record; None if none has such an answer.
+    """
 
     record: Record
     status: RecordStatus
@@ -52,12 +57,12 @@ class CheckedRecord:
 
 
 class RecordCheckService:
-    """One a process; closed by its creator."""
+    """Checks records that were just set. One instance per process; its creator closes it."""
 
     def __init__(
         self, settings: Settings, policy: AddressPolicy, clock: Clock, *, authority_port: int = DNS_PORT
     ) -> None:
-        """Raises: `OperatorError` for a name server that the policy refuses."""
+        """Make the service. Raises: `OperatorError` for a name server that the policy refuses."""
         self._resolvers = SharedResolvers(settings.dns_servers, policy)
         self._checker = RecordChecker(
             self._resolvers,
@@ -79,6 +84,7 @@ class RecordCheckService:
         )
 
     async def close(self) -> None:
+        """Close the connections to name servers."""
         await self._resolvers.close()
 
     async def _describe(
@@ -110,7 +116,7 @@ class RecordCheckService:
 
 
 def _latest(statements: Sequence[Statement]) -> list[Statement]:
-    """The last answer of each server: the checker asks some of them more than once."""
+    """Return the last answer of each server: the checker asks some of them more than once."""
     by_server = {(each.role, each.server): each for each in statements}
     return sorted(by_server.values(), key=lambda each: each.at)
 

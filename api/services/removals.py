@@ -22,8 +22,11 @@ _log = get_logger("api.services.removals")
 
 
 class Removals:
-    """One a process; closed by `api.wiring.Services`. Mutable state: the deletions under way, by application, and the
-    task that looks for those of ended processes. `look_seconds`: between two looks."""
+    """Deletions of applications that run in this process. `api.wiring.Services` closes it.
+
+    Mutable state: the deletions under way, by application, and the task that looks for those of ended processes.
+    `look_seconds`: between two looks.
+    """
 
     def __init__(self, database: Database, look_seconds: float = _LOOK_SECONDS) -> None:
         self._database = database
@@ -43,9 +46,11 @@ class Removals:
             task.add_done_callback(lambda _: self._running.pop(application_id, None))
 
     def is_running(self, application_id: str) -> bool:
+        """Return whether the deletion of an application runs here."""
         return application_id in self._running
 
     async def close(self) -> None:
+        """End the deletions under way, which another process continues."""
         tasks = [*self._running.values(), *([self._resuming] if self._resuming else [])]
         for task in tasks:
             task.cancel()

@@ -57,18 +57,23 @@ class SslEligibility:
 
 @dataclass(frozen=True, slots=True)
 class SecureService:
-    """One a process; every request brings its application."""
+    """Secure. One instance per process; each call takes the caller's application."""
 
     enrolment: EnrolmentService
 
     async def list_page(self, application: Application, query: ListQuery) -> DomainPage:
+        """Return a page of the application's secured domains."""
         return await self.enrolment.list_page(application, "secure", query)
 
     async def list_part(self, application: Application, query: PartQuery) -> ListedPart:
+        """Return a part of a sorted or searched list of secured domains."""
         return await self.enrolment.list_part(application, "secure", query)
 
     async def check_eligibility(self, application: Application, name: DomainName) -> SslEligibility:
-        """Raises: `Refused` when the DNS has no answer; what is provided for already is not asked about."""
+        """Return whether a domain can be secured. Raises: `Refused` when the DNS has no answer.
+
+        What is provided for already is not asked about.
+        """
         held = await self.enrolment.held(name)
         target = cname_target_of(application, "secure")
         if is_foreign(held, application):
@@ -155,7 +160,10 @@ class SecureService:
             raise Refused(renewal_failed(f"The certificate cannot be renewed: {words}.")) from error
 
     async def remove(self, application: Application, body: SecureRemoval) -> list[Notice]:
-        """Ends serving at once. With a reason the certificate is revoked; Power, where it stays, gets another."""
+        """End serving at once; with a reason, revoke the certificate. Raises: `Refused`.
+
+        Power, where it stays, gets another.
+        """
         name = parse_product_domain(body.domain)
         async with self.enrolment.database.transaction() as connection:
             was_ours = await domains.remove(connection, name.text, "secure", application.id)

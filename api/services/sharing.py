@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from api.auth import Access
+from api.access import Access
 from api.connect.resolution import choose_domain, resolve, resolve_without_domain
 from api.errors import FLOW_STATE, NOT_FOUND, Refused, invalid_parameter
 from api.schemas.connect import ShareBody
@@ -30,7 +30,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 @dataclass(frozen=True, slots=True)
 class SharingService:
-    """One a process."""
+    """Sharing links. One instance per process."""
 
     database: Database
     settings: Settings
@@ -88,7 +88,7 @@ class SharingService:
             return await shares.list_shares(connection, application.id, before=before, limit=limit)
 
     async def revoke(self, application: Application, share_id: str) -> None:
-        """Raises: `Refused`."""
+        """Revoke a link of the application. Raises: `Refused`."""
         was_ours = False
         if _ID.fullmatch(share_id):
             async with self.database.transaction() as connection:
@@ -97,6 +97,7 @@ class SharingService:
             raise Refused(NOT_FOUND, code="link_not_found", hint="no such link, or it has expired")
 
     async def find(self, share_id: str) -> Share | None:
+        """Return a link that has not ended."""
         if not _ID.fullmatch(share_id):
             return None
         async with self.database.connection() as connection:

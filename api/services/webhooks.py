@@ -18,12 +18,13 @@ MOST_REPLAYED = 1000
 
 
 class WebhookService:
-    """One a process."""
+    """Events, deliveries and endpoints. One instance per process."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def list_events(self, application: Application, query: EventsQuery) -> list[Event]:
+        """Return a page of the application's events, newest first."""
         async with self._database.connection() as connection:
             return await events.list_events(
                 connection,
@@ -35,6 +36,7 @@ class WebhookService:
             )
 
     async def list_deliveries(self, application: Application, query: DeliveriesQuery) -> list[Delivery]:
+        """Return a page of the application's deliveries, newest first."""
         async with self._database.connection() as connection:
             return await deliveries.list_deliveries(
                 connection,
@@ -46,7 +48,7 @@ class WebhookService:
             )
 
     async def replay(self, application: Application, event_id: str) -> None:
-        """Raises: `Refused`."""
+        """Send an event again. Raises: `Refused`."""
         async with self._database.transaction() as connection:
             if not is_event_id(event_id) or not await events.has_event(connection, application.id, event_id):
                 raise Refused(NOT_FOUND)
@@ -64,8 +66,10 @@ class WebhookService:
     async def replay_between(
         self, application: Application, since: datetime, until: datetime | None, status: SettledInVain = "failed"
     ) -> int:
-        """Send again what has that status and happened from `since` on and before `until`, at most `MOST_REPLAYED`.
-        Return how many. Raises: `Refused`."""
+        """Send again what has that status and happened from `since` on and before `until`.
+
+        That is at most `MOST_REPLAYED`; return how many. Raises: `Refused`.
+        """
         async with self._database.transaction() as connection:
             await _require_open(connection, application)
             count = await deliveries.replay_settled(
@@ -77,7 +81,7 @@ class WebhookService:
             return count
 
     async def send_test(self, application: Application) -> str:
-        """The test event's id. Raises: `Refused`."""
+        """Record a test event and return its id. Raises: `Refused`."""
         async with self._database.transaction() as connection:
             await _require_open(connection, application)
             event_id = await events.record(connection, NewEvent(application.id, events.TEST, None, None, {}))
@@ -85,11 +89,15 @@ class WebhookService:
             return event_id
 
     async def get_endpoint(self, application: Application) -> Endpoint:
+        """Return the state of the application's endpoint."""
         async with self._database.connection() as connection:
             return await webhook_endpoints.get_endpoint(connection, application.id)
 
     async def enable(self, application: Application) -> int:
-        """Returns how many deliveries had waited for their next attempt. Raises: `Refused`."""
+        """Enable the endpoint; return how many deliveries had waited for their next attempt.
+
+        Raises: `Refused`.
+        """
         if application.webhook_url is None:
             raise Refused(NO_WEBHOOK)
         async with self._database.transaction() as connection:
@@ -99,7 +107,7 @@ class WebhookService:
 
 
 async def _require_open(connection: Connection, application: Application) -> None:
-    """Raises: `Refused`."""
+    """Refuse an application without an enabled webhook. Raises: `Refused`."""
     if application.webhook_url is None:
         raise Refused(NO_WEBHOOK)
     if (await webhook_endpoints.get_endpoint(connection, application.id)).disabled_at is not None:

@@ -28,10 +28,13 @@ BY_KEY = (
 
 
 class AccountPages:
+    """Pages of the user's own account: password, sessions and API keys."""
+
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show the account."""
         return await account_page(self._context, request)
 
     async def set_password(self, request: web.Request) -> web.StreamResponse:
@@ -70,6 +73,7 @@ class AccountPages:
         return self._context.throttle.charge(user.id, user.email, device)
 
     async def end_session(self, request: web.Request) -> web.StreamResponse:
+        """End another session of the user."""
         visitor = visitor_of(request)
         async with self._context.database.transaction() as connection:
             ended = await sessions.end_one(connection, visitor.user.id, text_of(request, "session"))
@@ -105,12 +109,14 @@ class AccountPages:
         )
 
     async def revoke_key(self, request: web.Request) -> web.StreamResponse:
+        """Revoke an API key of the user."""
         async with self._context.database.transaction() as connection:
             name = await credentials.revoke_key(connection, visitor_of(request).user, text_of(request, "key"))
         flash = Flash(f"{name} is revoked: it opens nothing from now on.") if name is not None else None
         return self._context.renderer.redirect(f"{ROOT}/account", flash)
 
     async def get_confirm(self, request: web.Request) -> web.StreamResponse:
+        """Show the page that asks for the password or a passkey again."""
         return await confirm_page(self._context, request)
 
     async def post_confirm(self, request: web.Request) -> web.StreamResponse:
@@ -136,6 +142,7 @@ async def account_page(
     passkey_error: str | None = None,
     key_error: str | None = None,
 ) -> web.Response:
+    """Render the account, with what is wrong with a form that was sent."""
     visitor = visitor_of(request)
     async with context.database.connection() as connection:
         found = await sessions.list_sessions(connection, visitor.user.id, visitor.session_hash)

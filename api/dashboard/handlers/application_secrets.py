@@ -53,6 +53,7 @@ class SecretPages:
         self._view = ApplicationView(context)
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show which secrets there are, and none of them."""
         application = await find_application(self._context, request, Permission.CHANGE)
         return self._view.page(request, "secrets.html", application, error=None)
 
@@ -103,7 +104,7 @@ class SecretPages:
         return self._show_secret(request, application, kind, value)
 
     def _show_secret(self, request: web.Request, application: Application, kind: str, secret: str) -> web.Response:
-        """The only page that shows the secret."""
+        """Render the only page that shows the secret."""
         title, words = _SECRETS[kind]
         return self._context.renderer.page(
             request,

@@ -38,10 +38,12 @@ class SettingsPages:
         self._view = ApplicationView(context)
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show the settings."""
         application = await find_application(self._context, request, Permission.CHANGE)
         return await self._settings_page(request, application, _values(application), {})
 
     async def post(self, request: web.Request) -> web.StreamResponse:
+        """Store a section of the settings."""
         application = await find_application(self._context, request, Permission.CHANGE)
         sections: dict[str, dict[str, Callable[[str], Any]]] = {
             "general": {
@@ -83,7 +85,7 @@ class SettingsPages:
         return self._view.redirect(application, "/settings", Flash("Saved. Edges follow within a moment."))
 
     async def _store(self, application: Application, changes: ApplicationChanges) -> dict[str, str]:
-        """Returns what is wrong, by field."""
+        """Store the changes; return what is wrong, by field."""
         organisation_id = changes.get("organisation_id")
         if organisation_id:
             async with self._context.database.connection() as connection:

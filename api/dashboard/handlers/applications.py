@@ -50,6 +50,7 @@ class ApplicationPages:
         self._view = ApplicationView(context)
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
+        """List the applications that the visitor may see, in parts."""
         visitor, text = visitor_of(request), request.query.get("text", "").strip().lower()[:100]
         organisations = visitor.visible_organisation_ids
         after = (request.query.get("after", ""), request.query.get("id", ""))
@@ -63,9 +64,11 @@ class ApplicationPages:
     # Making ---------------------------------------------------------------------------------------------------
 
     async def get_new(self, request: web.Request) -> web.StreamResponse:
+        """Show the form of a new application."""
         return await self._new_page(request, {}, {})
 
     async def post_new(self, request: web.Request) -> web.StreamResponse:
+        """Make an application."""
         organisation_id = text_of(request, "organisation") or None
         visitor_of(request).require(Permission.OWN, organisation_id)
         values, errors = self._view.read(
@@ -122,6 +125,7 @@ class ApplicationPages:
     # One application ------------------------------------------------------------------------------------------
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show an application."""
         application = await find_application(self._context, request)
         async with self._context.database.connection() as connection:
             totals = await domain_list.count_domains(connection, [application.id])
@@ -143,7 +147,7 @@ class ApplicationPages:
         )
 
     async def get_checks(self, request: web.Request) -> web.StreamResponse:
-        """A fragment: where the cname targets lead now, and whether the origin answers."""
+        """Render where the cname targets lead now, and whether the origin answers: a fragment."""
         text = await self._checks_html(await find_application(self._context, request))
         return web.Response(text=text, content_type="text/html")
 
@@ -212,9 +216,11 @@ class ApplicationPages:
     # Deleting -------------------------------------------------------------------------------------------------
 
     async def get_delete(self, request: web.Request) -> web.StreamResponse:
+        """Show what the deletion of an application would end."""
         return await self._delete_page(request, await find_application(self._context, request, Permission.OWN))
 
     async def post_delete(self, request: web.Request) -> web.StreamResponse:
+        """Begin the deletion of an application whose name was typed."""
         application = await find_application(self._context, request, Permission.OWN)
         if text_of(request, "typed").strip() != application.name:
             error = "That is not the application's name: nothing was deleted."

@@ -21,13 +21,14 @@ _ENTRY_ID = re.compile(r"aud_[0-9a-f]{34}")
 
 
 class AuditPages:
-    """One a process."""
+    """The log of changes. One instance per process."""
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
         self._view = ApplicationView(context)
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
+        """List the changes in all organisations that the visitor may see."""
         visitor = visitor_of(request)
         organisations = visitor.visible_organisation_ids
         subject, before = _subject(request), _before(request)
@@ -54,6 +55,7 @@ class AuditPages:
         )
 
     async def list_of_application(self, request: web.Request) -> web.StreamResponse:
+        """List the changes of an application."""
         application = await find_application(self._context, request)
         subject, before = _subject(request), _before(request)
         async with self._context.database.connection() as connection:
@@ -80,7 +82,7 @@ class AuditPages:
 
 
 async def _find_effects(connection: Connection, request: web.Request, entries: list[AuditEntry]) -> list[Effect]:
-    """What the request that is looked for has caused; nothing where none is."""
+    """Return what the request that is looked for has caused; nothing where none is."""
     request_id = _request_id(request)
     return [] if request_id is None else await find_effects(connection, request_id, entries)
 
@@ -97,7 +99,7 @@ def _before(request: web.Request) -> str | None:
 
 
 def _request_id(request: web.Request) -> str | None:
-    """Raises: HTTPNotFound for what is no id of a request."""
+    """Return the id of the request to look for. Raises: HTTPNotFound for what is no such id."""
     request_id = request.query.get("request", "").strip() or None
     if request_id is not None and not is_request_id(request_id):
         raise web.HTTPNotFound

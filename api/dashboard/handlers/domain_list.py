@@ -35,8 +35,10 @@ _Query: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class _ListScope:
-    """The applications that the visitor may choose from, the one that is chosen, and the ids of those listed: None is
-    every application."""
+    """The applications that the visitor may choose from, and those listed.
+
+    `chosen` is the one that is chosen; the ids of those listed are None for every application.
+    """
 
     choices: list[Application]
     chosen: str | None
@@ -44,12 +46,13 @@ class _ListScope:
 
 
 class DomainListPage:
-    """One a process."""
+    """The list of domains. One instance per process."""
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show the list of domains."""
         return self._context.renderer.page(
             request,
             "domains.html",
@@ -58,7 +61,7 @@ class DomainListPage:
         )
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
-        """The same part of the list."""
+        """Send the same part of the list as it changes."""
 
         query = _query(request)
         every = _LIVE_SEARCH_SECONDS if request.query.get("text") else _LIVE_SECONDS
@@ -74,7 +77,7 @@ class DomainListPage:
         return into("domains", self._context.renderer.fragment("_domain_list.html", **values))
 
     async def _read(self, roles: Roles, given: _Query) -> dict[str, Any]:
-        """What the templates show. Raises: HTTPNotFound."""
+        """Return what the templates show. Raises: HTTPNotFound."""
         query = dict(given)
         async with self._context.database.connection() as connection:
             scope = await self._scope(connection, roles, query.get("application"))
@@ -116,7 +119,7 @@ class DomainListPage:
 
 
 def _query(request: web.Request) -> _Query:
-    """What the list depends on, so that an unknown parameter makes no rendering of its own."""
+    """Return what the list depends on, so that an unknown parameter makes no rendering of its own."""
     return tuple((name, request.query[name]) for name in _PARAMETERS if name in request.query)
 
 
@@ -148,8 +151,11 @@ def _page_url(filters: Mapping[str, str], wanted: Wanted, more: Mapping[str, str
 
 
 async def _with_failures(connection: Connection, wanted: Wanted, rows: Sequence[ListRow]) -> list[ListRow]:
-    """Return the rows, each with whether its origin fails; where those that need attention are wanted, the first part
-    begins with the active domains that have no answer of their origin, or no certificate."""
+    """Return the rows, each with whether its origin fails.
+
+    Where those that need attention are wanted, the first part begins with the active domains that have no answer of
+    their origin, or no certificate.
+    """
     names = [(row.application_id, row.name) for row in rows if row.status == "active"]
     failing = await origin_outages.find_failing(connection, names) if names else set()
     shown = [replace(row, origin_fails=(row.application_id, row.name) in failing) for row in rows]

@@ -57,7 +57,7 @@ _NEW_FIELDS = ("domain", "product", "application_url", "redirect_to", "records",
 
 
 class DomainPages:
-    """One a process."""
+    """Pages of domains. One instance per process."""
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
@@ -66,12 +66,13 @@ class DomainPages:
     # Adding ---------------------------------------------------------------------------------------------------
 
     async def get_new(self, request: web.Request) -> web.StreamResponse:
+        """Show the form of a new domain."""
         application = await find_application(self._context, request, Permission.CHANGE)
         values = {name: request.query.get(name, "") for name in _NEW_FIELDS}
         return self._new_page(request, application, values, RefusedForm())
 
     async def post_new(self, request: web.Request) -> web.StreamResponse:
-        """The very checks of POST /power, /ssl and /monitor/domains."""
+        """Enrol or monitor a domain, by the very checks of POST /power, /ssl and /monitor/domains."""
         application = await find_application(self._context, request, Permission.CHANGE)
         values = {name: text_of(request, name).strip() for name in _NEW_FIELDS}
         try:
@@ -122,6 +123,7 @@ class DomainPages:
     # One domain -----------------------------------------------------------------------------------------------
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show a domain."""
         return await self._page(
             request, await find_application(self._context, request), name_of(request), RefusedForm()
         )
@@ -153,14 +155,13 @@ class DomainPages:
         )
 
     async def get_diagnosis(self, request: web.Request) -> web.StreamResponse:
-        """A fragment: the diagnosis that ``GET /domains/:domain/diagnosis`` answers with."""
+        """Render the diagnosis that ``GET /domains/:domain/diagnosis`` answers with: a fragment."""
         application = await find_application(self._context, request)
         text = await self._diagnosis_html(application, name_of(request))
         return web.Response(text=text, content_type="text/html")
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
-        """The certificate with the status of each product, the diagnosis, which the page asks for at first, and what
-        happened."""
+        """Send the certificate, the status of each product, the diagnosis and what happened."""
         name = name_of(request)
 
         async def parts() -> tuple[LivePart, ...]:
@@ -189,6 +190,7 @@ class DomainPages:
         return into("activity", await self._activity_html(application, name))
 
     async def post(self, request: web.Request) -> web.StreamResponse:
+        """Do what a form of the page asks for."""
         application = await find_application(self._context, request, Permission.CHANGE)
         name = name_of(request)
         url = f"{ROOT}/applications/{application.id}/domains/{name.text}"
@@ -208,7 +210,7 @@ class DomainPages:
         )
 
     async def _act(self, request: web.Request, application: Application, name: DomainName) -> Flash:
-        """Raises: `Refused`."""
+        """Do what the form asks for; return what to tell the visitor. Raises: `Refused`."""
         context, done = self._context, "Saved."
         noted: Sequence[Notice] = ()
         match text_of(request, "action"):
@@ -251,7 +253,10 @@ class DomainPages:
         return Flash(done if not noted else f"{done} {noted[0].hint}", "good" if not noted else "warn")
 
     async def _power_change(self, request: web.Request, application: Application, name: DomainName) -> PowerChange:
-        """The root paths are in it only where they differ from those that apply, which can be the application's."""
+        """Read the change of a powered domain.
+
+        The root paths are in it only where they differ from those that apply, which can be the application's.
+        """
         given: dict[str, Any] = {"domain": name.text, "applicationUrl": text_of(request, "url").strip()}
         if "root_path_access" not in request[FORM]:  # of a page from before an upgrade
             return parse_body(PowerChange, given)
@@ -280,7 +285,7 @@ class DomainPages:
         return Flash(f"{done} Its certificate is being ordered.")
 
     async def _held(self, connection: Connection, application_id: str, name: DomainName) -> list[domains.Domain]:
-        """The application's own enrolments of the name. Raises: HTTPNotFound."""
+        """Return the application's own enrolments of the name. Raises: HTTPNotFound."""
         held = [each for each in await domains.find(connection, name.text) if each.application_id == application_id]
         if not held:
             raise web.HTTPNotFound
@@ -326,7 +331,7 @@ def _name(text: str) -> DomainName:
 
 
 def _split(text: str) -> dict[str, str | None]:
-    """A whole name as the API takes it: the apex, and what stands before it."""
+    """Split a whole name as the API takes it: the apex, and what stands before it."""
     name = _name(text)
     return {"domain": name.registrable, "subdomain": name.subdomain or None}
 

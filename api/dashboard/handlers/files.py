@@ -8,10 +8,13 @@ from api.dashboard.context import DashboardContext
 
 
 class FileHandler:
+    """Serves the stylesheet, scripts and pictures of the dashboard."""
+
     def __init__(self, context: DashboardContext) -> None:
         self._assets = context.renderer.assets
 
     async def get(self, request: web.Request) -> web.Response:
+        """Serve a file by its digest and name."""
         asset = self._assets.get(request.match_info["name"])
         if asset is None or asset.digest != request.match_info["digest"]:
             raise web.HTTPNotFound

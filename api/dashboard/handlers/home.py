@@ -26,12 +26,13 @@ _NOT_CHECKED = (
 
 
 class HomePage:
-    """One a process."""
+    """The first page. One instance per process."""
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show the first page after signing in."""
         organisations = visitor_of(request).visible_organisation_ids
         async with self._context.database.connection() as connection:
             some = await applications.list_visible(connection, organisations, most=6)
@@ -75,7 +76,7 @@ class HomePage:
 
 
 async def _outages(connection: Connection) -> list[str]:
-    """What the installation does for no domain now, in sentences."""
+    """Return what the installation does for no domain now, in sentences."""
     found = [] if await edge_nodes.count_alive(connection) else [NO_EDGE.hint]
     if not await monitor_nodes.is_issuing(connection):
         found.append(NO_MONITOR.hint)

@@ -29,13 +29,14 @@ _PARTS = ("state", "when", "records", "history")
 
 
 class MonitoredPages:
-    """One a process."""
+    """Pages of monitored domains. One instance per process."""
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
         self._view = ApplicationView(context)
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show a monitored domain."""
         application = await find_application(self._context, request)
         return self._view.page(
             request, "monitored.html", application, **await self._read(application, name_of(request))
@@ -58,6 +59,7 @@ class MonitoredPages:
         return "".join(into(f"monitored-{part}", fragment(f"_monitored_{part}.html", **values)) for part in _PARTS)
 
     async def post(self, request: web.Request) -> web.StreamResponse:
+        """Monitor a domain no longer."""
         application = await find_application(self._context, request, Permission.CHANGE)
         name = name_of(request)
         if text_of(request, "action") != "remove":
@@ -69,7 +71,7 @@ class MonitoredPages:
         return self._context.renderer.redirect(f"{ROOT}/domains?application={application.id}", flash)
 
     async def _read(self, application: Application, name: DomainName) -> dict[str, Any]:
-        """What the templates show. Raises: HTTPNotFound."""
+        """Return what the templates show. Raises: HTTPNotFound."""
         key = MonitoredKey(application.id, name.registrable, name.subdomain or None)
         try:
             monitored = await self._context.monitor.find(key)

@@ -13,16 +13,19 @@ from common.installation_problems import list_problems
 
 
 class OperationsPages:
-    """One a process."""
+    """The page of the installation. One instance per process."""
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show the state of the installation."""
         visitor_of(request).require_operator()
         return self._context.renderer.page(request, "operations.html", content=await self._html())
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
+        """Send the state of the installation as it changes."""
+
         async def parts() -> tuple[LivePart, ...]:
             visitor_of(request).require_operator()
             return (LivePart(self._installation, (), visitor_of(request).roles.tenant, FRESH_SECONDS),)

@@ -19,15 +19,19 @@ _PAGES_OF_THEIR_OWN = (FORBIDDEN, NOT_FOUND, NOT_A_MEMBER)
 
 
 class OrganisationPages:
+    """Pages of organisations and their members."""
+
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
         self._service = context.organisations
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
+        """List all organisations, for operators."""
         visitor_of(request).require_operator()
         return await self._list_page(request)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
+        """Make an organisation."""
         try:
             made = await self._service.create(visitor_of(request), text_of(request, "name"))
         except Refused as error:
@@ -35,9 +39,11 @@ class OrganisationPages:
         return self._context.renderer.redirect(_url(made), Flash(f"{made.name} is made. Add its first member."))
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show an organisation and its members."""
         return await self._page(request, await self._organisation(request, Permission.VIEW))
 
     async def put_member(self, request: web.Request) -> web.StreamResponse:
+        """Add a member, or change a member's role."""
         organisation = await self._organisation(request, Permission.OWN)
         role = next((each for each in ROLES if each == text_of(request, "role")), None)
         if role is None:
@@ -69,6 +75,7 @@ class OrganisationPages:
         return self._context.renderer.redirect(location, Flash(f"You have left {organisation.name}."))
 
     async def make_link(self, request: web.Request) -> web.StreamResponse:
+        """Make a link that signs a member in once."""
         organisation = await self._organisation(request, Permission.OWN)
         try:
             member, link = await self._service.make_link(visitor_of(request), organisation, text_of(request, "user"))

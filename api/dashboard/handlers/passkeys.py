@@ -51,10 +51,11 @@ class PasskeyPages:
     # Signing in -----------------------------------------------------------------------------------------------
 
     async def get_sign_in(self, request: web.Request) -> web.StreamResponse:
-        """What the authenticator is asked for, as JSON."""
+        """Return what the authenticator is asked for, as JSON."""
         return self._options(self._passkeys.options_to_assert(ProofPurpose.SIGN_IN, self._guest(request)))
 
     async def post_sign_in(self, request: web.Request) -> web.StreamResponse:
+        """Sign a user in by a passkey."""
         context, address = self._context, request[CLIENT_ADDRESS]
         if wait := context.throttle.charge_address(address):
             _log.warning("sign-in slowed", address=address)
@@ -79,7 +80,7 @@ class PasskeyPages:
     # Confirming -----------------------------------------------------------------------------------------------
 
     async def get_confirm(self, request: web.Request) -> web.StreamResponse:
-        """What the authenticator is asked for, as JSON."""
+        """Return what the authenticator is asked for, as JSON."""
         visitor = visitor_of(request)
         async with self._context.database.connection() as connection:
             known = await passkeys.list_passkeys(connection, visitor.user.id)
@@ -88,6 +89,7 @@ class PasskeyPages:
         return self._options(options)
 
     async def post_confirm(self, request: web.Request) -> web.StreamResponse:
+        """Confirm the session by a passkey."""
         visitor, context = visitor_of(request), self._context
         try:
             if context.throttle.charge_address(visitor.user.id):
@@ -108,7 +110,10 @@ class PasskeyPages:
     # Registering and removing ---------------------------------------------------------------------------------
 
     async def get_new(self, request: web.Request) -> web.StreamResponse:
-        """What the authenticator is asked for, as JSON. Raises: HTTPForbidden for a session that is not confirmed."""
+        """Return what the authenticator is asked for, as JSON.
+
+        Raises: HTTPForbidden for a session that is not confirmed.
+        """
         visitor = visitor_of(request)
         async with self._context.database.connection() as connection:
             if visitor.by_key is not None or not await sessions.is_confirmed(connection, visitor.session_hash):
@@ -121,6 +126,7 @@ class PasskeyPages:
         )
 
     async def post_new(self, request: web.Request) -> web.StreamResponse:
+        """Register a passkey."""
         visitor, context = visitor_of(request), self._context
         if visitor.by_key is not None:
             return await account_page(context, request, status=403, passkey_error=BY_KEY)
@@ -144,7 +150,7 @@ class PasskeyPages:
         return context.renderer.redirect(f"{ROOT}/account", Flash(f"{name} signs you in from now on."))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Ends the user's other sessions too, which it may have started."""
+        """Remove a passkey, and end the user's other sessions, which it may have started."""
         visitor, context = visitor_of(request), self._context
         if visitor.by_key is not None:
             return await account_page(context, request, status=403, passkey_error=BY_KEY)
@@ -164,7 +170,7 @@ class PasskeyPages:
     # Parts ----------------------------------------------------------------------------------------------------
 
     async def _verify(self, answer: str, purpose: ProofPurpose, holder: str) -> _Proof:
-        """Raises: `NotProven`."""
+        """Return what the authenticator's answer proves. Raises: `NotProven`."""
         assertion = self._passkeys.read_assertion(answer, purpose, holder)
         async with self._context.database.connection() as connection:
             key = await passkeys.find(connection, assertion.credential_id)
@@ -177,7 +183,7 @@ class PasskeyPages:
         return _Proof(assertion, key, self._passkeys.verify_assertion(assertion, key.public_key))
 
     def _guest(self, request: web.Request) -> str:
-        """Raises: HTTPForbidden without the cookie that the page of signing in sets."""
+        """Return the browser's token. Raises: HTTPForbidden without the cookie of the page of signing in."""
         guest = self._context.cookies.read(request, "guest")
         if guest is None or not self._context.relying_party.is_possible:
             raise web.HTTPForbidden

@@ -31,18 +31,20 @@ _log = get_logger("api.dashboard")
 
 
 class SigningInPages:
-    """One a process."""
+    """Pages of signing in and out. One instance per process."""
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
         self._passwords = PasswordChecks()
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show the page of signing in."""
         if VISITOR in request:
             return self._context.renderer.redirect(local_path(request.query.get("next")))
         return sign_in_page(self._context, request)
 
     async def post(self, request: web.Request) -> web.StreamResponse:
+        """Sign a user in by a password."""
         address = request[CLIENT_ADDRESS]
         try:
             email = parse_email(text_of(request, "email"))
@@ -63,12 +65,13 @@ class SigningInPages:
         return await start_session(self._context, request, user, location, {"by": "password"})
 
     async def get_link(self, request: web.Request) -> web.StreamResponse:
-        """A page with a button: previews of links do not use them up."""
+        """Show a page with a button, so that previews of links do not use them up."""
         async with self._context.database.connection() as connection:
             email = await sessions.find_link(connection, hash_token(request.match_info["token"]))
         return self._link_page(request, email)
 
     async def post_link(self, request: web.Request) -> web.StreamResponse:
+        """Sign a user in by a link that works once."""
         async with self._context.database.transaction() as connection:
             link = await sessions.use_link(connection, hash_token(request.match_info["token"]))
             user = await users.get_user(connection, link.user_id) if link else None
@@ -77,6 +80,7 @@ class SigningInPages:
         return await start_session(self._context, request, user, ROOT, {"by": "link"}, by_key=link.by_key)
 
     async def sign_out(self, request: web.Request) -> web.StreamResponse:
+        """End the visitor's session."""
         async with self._context.database.transaction() as connection:
             await sessions.end(connection, visitor_of(request).session_hash)
         response = self._context.renderer.redirect(f"{ROOT}/sign-in", Flash("You are signed out."))
@@ -91,7 +95,10 @@ class SigningInPages:
         return response
 
     async def _verified(self, request: web.Request, email: str) -> User | None:
-        """Takes as long for an address without an account. Raises: `TooManyPasswords`."""
+        """Return the user whose password it is; take as long without an account.
+
+        Raises: `TooManyPasswords`.
+        """
         async with self._context.database.connection() as connection:
             user = await users.find_user(connection, email)
             stored = await users.get_password_hash(connection, user.id) if user else None
@@ -118,8 +125,10 @@ async def start_session(
     *,
     by_key: str | None = None,
 ) -> web.StreamResponse:
-    """Sign the user in, and lead to `location`. `by`: the way, for the audit log. `by_key`: the API key that the link
-    was made with."""
+    """Sign the user in, and lead to `location`.
+
+    `by`: the way, for the audit log. `by_key`: the API key that the link was made with.
+    """
     token, visitor = mint_random_token(), request.get(VISITOR)
     with acting(Actor("dashboard", user.email, request[REQUEST_ID])):
         async with context.database.transaction() as connection:
@@ -143,6 +152,7 @@ async def start_session(
 def sign_in_page(
     context: DashboardContext, request: web.Request, *, status: int = 200, error: str | None = None
 ) -> web.Response:
+    """Render the page of signing in."""
     wanted = local_path(request.query.get("next") or text_of_maybe(request, "next"))
     return _guest_page(
         context,
@@ -166,5 +176,5 @@ def _guest_page(
 
 
 def text_of_maybe(request: web.Request, name: str) -> str:
-    """A field of the form, where a form was sent."""
+    """Return a field of the form, where a form was sent."""
     return text_of(request, name) if request.method == "POST" else ""

@@ -35,13 +35,14 @@ _REPLAY_HOURS = {"1": 1, "24": 24, "168": 168, "720": 720}
 
 
 class WebhookPages:
-    """One a process."""
+    """Pages of events and deliveries. One instance per process."""
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
         self._view = ApplicationView(context)
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
+        """List the deliveries of an application."""
         application = await find_application(self._context, request)
         async with self._context.database.connection() as connection:
             endpoint = await webhook_endpoints.get_endpoint(connection, application.id)
@@ -87,7 +88,7 @@ class WebhookPages:
     async def _read(
         self, connection: Connection, application_id: str, status: Status | None, before: str | None
     ) -> dict[str, Any]:
-        """What the list shows."""
+        """Return what the list shows."""
         found = await deliveries.list_deliveries(
             connection, application_id, before=before, limit=_LISTED, status=status
         )
@@ -100,6 +101,7 @@ class WebhookPages:
         }
 
     async def get(self, request: web.Request) -> web.StreamResponse:
+        """Show an event and its delivery."""
         application = await find_application(self._context, request)
         event_id = _event_id(request)
         async with self._context.database.connection() as connection:
@@ -110,7 +112,7 @@ class WebhookPages:
         return self._view.page(request, "delivery.html", application, event=event, **values)
 
     async def get_one_live(self, request: web.Request) -> web.StreamResponse:
-        """The status and the attempts of one delivery."""
+        """Send the status and the attempts of one delivery as they change."""
         event_id = _event_id(request)
 
         async def parts() -> tuple[LivePart, ...]:
@@ -128,6 +130,7 @@ class WebhookPages:
         return into("delivery-status", status) + into("attempts-body", attempts)
 
     async def post(self, request: web.Request) -> web.StreamResponse:
+        """Do what a form of the page asks for."""
         application = await find_application(self._context, request, Permission.CHANGE)
         base = f"{ROOT}/applications/{application.id}/webhooks"
         try:
@@ -137,7 +140,7 @@ class WebhookPages:
         return self._context.renderer.redirect(location, flash)
 
     async def _act(self, request: web.Request, application: Application, base: str) -> tuple[str, Flash]:
-        """Raises: `Refused`."""
+        """Do what the form asks for; return where to go, and what to tell the visitor. Raises: `Refused`."""
         webhooks = self._context.webhooks
         match text_of(request, "action"):
             case "test":
@@ -173,7 +176,7 @@ def _replayed(count: int) -> Flash:
 
 
 def _event_id(request: web.Request) -> str:
-    """Raises: HTTPNotFound."""
+    """Return the id of the event in the path. Raises: HTTPNotFound."""
     event_id = request.match_info["event"]
     if not is_event_id(event_id):
         raise web.HTTPNotFound
@@ -181,7 +184,10 @@ def _event_id(request: web.Request) -> str:
 
 
 async def _read_one(connection: Connection, application_id: str, event_id: str) -> dict[str, Any]:
-    """The delivery of an event, None where it had none, its attempts, and whether a monitor runs that sends it."""
+    """Return the delivery of an event, its attempts, and whether a monitor runs that sends it.
+
+    The delivery is None where the event had none.
+    """
     found = await deliveries.list_deliveries(connection, application_id, before=None, limit=1, event_id=event_id)
     delivery = found[0] if found else None
     attempts = [{**each, "at": datetime.fromisoformat(each["at"])} for each in delivery.log] if delivery else []
@@ -190,7 +196,10 @@ async def _read_one(connection: Connection, application_id: str, event_id: str) 
 
 
 def _wanted(request: web.Request) -> tuple[Status | None, str | None]:
-    """The status of the deliveries to list, and the one they come before. Raises: HTTPNotFound."""
+    """Return the status of the deliveries to list, and the one that they come before.
+
+    Raises: HTTPNotFound.
+    """
     status = next((each for each in _STATUSES if each == request.query.get("status")), None)
     before = request.query.get("before") or None
     if before is not None and not is_event_id(before):
