@@ -6,8 +6,9 @@ GOAWAY with ENHANCE_YOUR_CALM; its client counts and is logged by the budget's n
     early_ends      streams that ended before their response did, whoever reset them:
                     Rapid Reset CVE-2023-44487, MadeYouReset CVE-2025-8671
     continuations   CONTINUATION frames of one block: CONTINUATION flood CVE-2024-27983, CVE-2024-27316
-    header_bytes    octets of one block: the same; zero-length headers CVE-2019-9516
-    header_fields   fields of one block (`edge.http2.hpack`): HPACK bomb CVE-2016-6581, CVE-2016-1544
+    header_bytes    octets of one block, and of what it unfolds to: the same, and the HPACK bomb
+    header_fields   fields of one block (`edge.http2.hpack`): HPACK bomb CVE-2016-6581, CVE-2016-1544; and headers of no
+                    length CVE-2019-9516
     pings           PING frames: CVE-2019-9512
     settings        SETTINGS frames: CVE-2019-9515
     empty_data      DATA frames without content: CVE-2019-9518

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from edge.http2 import budgets, frames
 from edge.http2.budgets import Budgets
 from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
+from edge.http2.fields import size_of
 from edge.http2.hpack import HeaderDecoder
 from edge.http2.output import Output, Piece
 from edge.http2.priorities import read_priority
@@ -41,13 +42,19 @@ MAX_FIELDS: Final = 256  # of a block; Cookie comes in many
 STREAM_WINDOW: Final = 131_072
 CONNECTION_WINDOW: Final = 1_048_576
 STEPS_AT_ONCE: Final = 512
-"""Frames that one call of `receive` reads: a third of a millisecond. A header block counts as 32, and more if large."""
+"""Frames that one call of `receive` reads: a third of a millisecond. A header block counts as 32, and more if large; so
+do frames that make work elsewhere."""
 
 _BLOCK_STEPS: Final = 32
+_DATA_STEPS: Final = 4  # each is written to an origin
+_RESET_STEPS: Final = 16  # each may cancel an exchange
 _OCTETS_A_STEP: Final = 32
 _CONTENT_OCTETS_A_STEP: Final = 512
+_FEW_FIELDS: Final = 32  # which are no more than 4 KB each, or as many octets as came
+_MAX_UNFOLDED: Final = 4  # times the largest head, after decompression; up to that, the response is 431
 _MAX_REMEMBERED: Final = 256  # streams that we reset; priorities of streams to come
 _LAST_STREAM: Final = 2**31 - 1
+_KIND_AT: Final = 3  # of a frame's header
 _PROTOCOL: Final = ErrorCode.PROTOCOL_ERROR
 
 
@@ -148,8 +155,18 @@ class Http2Connection:
 
     @property
     def is_in_head(self) -> bool:
-        """Return whether a frame or a header block has begun whose end is still to come."""
-        return bool(self._partial) or bool(self._block_stream)
+        """Return whether a frame but DATA, or a header block, has begun whose end is still to come."""
+        partial = self._partial
+        is_data = len(partial) > _KIND_AT and partial[_KIND_AT] == frames.DATA
+        return bool(self._block_stream) or (bool(partial) and not is_data)
+
+    @property
+    def uploading_stream(self) -> Stream | None:
+        """Return the stream of a DATA frame that has begun, and of which more is still to come."""
+        partial = self._partial
+        if len(partial) < frames.HEADER_BYTES or partial[_KIND_AT] != frames.DATA:
+            return None
+        return self.streams.get(frames.read_header(partial)[2] & _LAST_STREAM)
 
     @property
     def has_output(self) -> bool:
@@ -235,10 +252,10 @@ class Http2Connection:
                 steps_left -= _BLOCK_STEPS + length // _OCTETS_A_STEP
             elif kind == frames.DATA:
                 self._on_data(stream_id, flags, data[start:stop])
-                steps_left -= length // _CONTENT_OCTETS_A_STEP
+                steps_left -= _DATA_STEPS + length // _CONTENT_OCTETS_A_STEP
             elif kind in _HANDLERS:
                 _HANDLERS[kind](self, stream_id, flags, data[start:stop])
-                steps_left -= length // _OCTETS_A_STEP
+                steps_left -= _RESET_STEPS if kind == frames.RST_STREAM else length // _OCTETS_A_STEP
             else:  # §4.1
                 self._budgets.spend(budgets.IGNORED_FRAMES)
             position = stop
@@ -283,6 +300,8 @@ class Http2Connection:
     def _on_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
         """Take a whole header block: a request, or its trailers."""
         fields = self._decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
+        if len(fields) > _FEW_FIELDS and sum(map(size_of, fields)) > _MAX_UNFOLDED * self._max_block_bytes:
+            raise budgets.exceeded("header_bytes")
         event = HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED
         if stream_id <= self.last_stream_id:
             stream = self._find(stream_id)

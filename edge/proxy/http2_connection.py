@@ -17,7 +17,7 @@ from typing import Final, cast
 
 from common.logs import get_logger
 from edge.http import request, request_ids
-from edge.http.error_responses import ErrorResponse, Rejected
+from edge.http.error_responses import HEAD_TOO_LARGE, ErrorResponse, Rejected
 from edge.http.request import RequestHead
 from edge.http2.connection import Http2Connection
 from edge.http2.errors import ConnectionFailed, ErrorCode
@@ -149,6 +149,9 @@ class Http2ClientConnection(AcceptedConnection):
             return
         if http2.has_more:
             self._defer()
+        uploading = http2.uploading_stream
+        if isinstance(uploading, Http2Stream):  # a slow upload is not a stalled one
+            self.set_body_deadline(uploading)
         if not http2.is_in_head:
             self._head_deadline = _NEVER
         elif self._head_deadline == _NEVER:
@@ -291,6 +294,9 @@ class Http2ClientConnection(AcceptedConnection):
     def _decide(self, stream: Http2Stream, raw: bytes, *, is_complete: bool) -> None:
         """Decide upon a request that is like none before."""
         worker = self._worker
+        if len(raw) > worker.limits.head_bytes:  # before a pattern goes over what a small block unfolded to
+            self.refuse(stream, HEAD_TOO_LARGE, None, raw[: worker.limits.head_bytes])
+            return
         try:
             head = as_http2(request.parse(raw, worker.limits))
         except Rejected as error:

@@ -103,6 +103,7 @@ REFUSED: dict[str, tuple[Fields, bytes | None]] = {
     "a control in a value": (get(b"/", (b"x", b"a\x01b")), None),
     "a long target": (get(b"/" + b"a" * 9000), None),
     "many fields": (get(b"/", *((b"x-%d" % n, b"1") for n in range(150))), None),
+    "a large head": (get(b"/", *((b"x-%d" % n, b"v" * 3000) for n in range(12))), None),
     "TRACE": (get(method=b"TRACE"), None),
     "an expectation": (post(b"/", (b"expect", b"more"), (b"content-length", b"2")), b"ok"),
     "two lengths": (post(b"/", (b"content-length", b"2"), (b"content-length", b"3")), b"ok"),
@@ -615,6 +616,36 @@ async def test_slow_head_ends_the_connection(tmp_path: Path, start: bytes) -> No
         await client.closed()
         assert client.goaway_code == ErrorCode.ENHANCE_YOUR_CALM
         assert proxy.worker.counters.http2.ends["slow_heads"] == 1
+
+
+async def test_slow_upload_is_not_a_slow_head(tmp_path: Path) -> None:
+    recorder, body = Recorder(), b"x" * 40
+    settings: dict[str, Any] = {
+        "FRONTAGE_EDGE_HEAD_TIMEOUT_SECONDS": "1",
+        "FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS": "2",
+        "FRONTAGE_EDGE_IDLE_TIMEOUT_SECONDS": "1",
+    }
+    async with origin(recorder) as there, edge(tmp_path, **settings) as proxy, http2_client(proxy) as client:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        await client.exchange(get())  # settings are acknowledged
+        stream_id = client.request(post(b"/", (b"content-length", b"40")), ends=False)
+        client.send_raw(frames.header(frames.DATA, frames.END_STREAM, stream_id, 40))
+        for at in range(0, 40, 4):
+            client.send_raw(body[at : at + 4])
+            await asyncio.sleep(0.3)
+        assert (await client.response(stream_id)).content == body
+
+
+async def test_stalled_upload_is_408(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS": "1"}
+    async with origin(Recorder()) as there, edge(tmp_path, **settings) as proxy, http2_client(proxy) as client:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        await client.exchange(get())
+        stream_id = client.request(post(b"/", (b"content-length", b"40")), ends=False)
+        client.send_raw(frames.frame(frames.DATA, frames.END_STREAM, stream_id, b"x" * 40)[:20])
+        assert (await client.response(stream_id)).status == 408
 
 
 async def test_client_that_says_nothing_is_closed(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from edge.http2.frames import (
 )
 from edge.http2.hpack import string
 from edge.http2.output import HIGH_BYTES, LOW_BYTES, MAX_HELD_BYTES
-from tests.unit.edge.http2.machine import GET, MAX_HEAD_BYTES, POST, Machine
+from tests.unit.edge.http2.machine import GET, POST, Machine
 
 PATIENCE = 20_000
 
@@ -248,8 +248,17 @@ def test_every_budget_is_named_once() -> None:
     assert set(budgets.__doc__.split()) >= set(budgets.NAMES)
 
 
-def test_decoded_heads_of_repeated_fields_are_bounded() -> None:
+@pytest.mark.parametrize(("references", "budget"), [(20, ""), (40, "header_bytes"), (200, "header_bytes")])
+def test_what_a_block_unfolds_to_is_bounded(references: int, budget: str) -> None:
     client = Machine().start()
-    client.frame(HEADERS, END_HEADERS, 1, client.block([*POST, (b"x", b"v" * 3900)]) + b"\xbe" * 200)
-    assert client.failure is None or client.budget
-    assert len(client.made[1].head) < 300 * MAX_HEAD_BYTES
+    client.frame(HEADERS, END_HEADERS, 1, client.block([*POST, (b"x", b"v" * 3900)]) + b"\xbe" * references)
+    assert client.budget == budget
+
+
+def test_streams_are_reset_in_bounded_numbers_at_once() -> None:
+    client = Machine().start()
+    for number in range(90):
+        client.request(stream_id=2 * number + 1)
+    client.connection.receive(b"".join(frames.rst_stream(2 * number + 1, ErrorCode.CANCEL) for number in range(90)))
+    assert client.connection.has_more
+    assert 90 - 34 < len(client.connection.streams) < 90
