@@ -66,7 +66,10 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
         *_bound(domains.DIAGNOSIS, DiagnosisHandler(services.diagnosis, clock)),
         *_bound(domains.TRAFFIC, TrafficHandler(database)),
         *_bound(domains.ACTIONS, DomainActionHandlers(services.domain_actions)),
-        *_bound(domain_check.OPERATIONS, DomainCheckHandlers(services.domain_checks, services.record_checks)),
+        *_bound(
+            domain_check.OPERATIONS,
+            DomainCheckHandlers(services.domain_checks, services.record_checks, services.configurations),
+        ),
         *_bound(connect.CONFIGURATIONS, ConfigurationHandlers(services.configurations)),
         *_bound(connect.FLOWS, ConnectHandlers(services.connect, services.flow_watch)),
         *_bound(connect.RETURNS, ConnectReturnHandler(services.connect)),

@@ -22,7 +22,7 @@ OPERATIONS: Final[tuple[Operation[DomainCheckHandlers], ...]] = (
         DomainCheckAnswer,
         body=domain_check.DomainCheckBody,
         example={"domain": "customer.example", "dnsRecords": [RECORD], "checkConflicts": True},
-        errors=(400,),
+        errors=(400, 404),
         permission=Permission.VIEW,
     ),
     Operation(
@@ -35,7 +35,7 @@ OPERATIONS: Final[tuple[Operation[DomainCheckHandlers], ...]] = (
         RecordCheckAnswer,
         body=domain_check.RecordCheckBody,
         example={"domain": "customer.example", "dnsRecords": [RECORD]},
-        errors=(400,),
+        errors=(400, 404),
         permission=Permission.VIEW,
     ),
 )

@@ -50,9 +50,16 @@ def parse_body(raw: bytes, schema: type[Body], not_understood: Refusal, *, conte
     `context` is the schema's.
     """
     try:
-        return schema.model_validate(orjson.loads(raw), context=context)
+        given = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise Refused(not_understood, hint="the body is not JSON") from error
+    return check_body(given, schema, not_understood, context=context)
+
+
+def check_body(given: Any, schema: type[Body], not_understood: Refusal, *, context: Any = None) -> Body:
+    """Check a body that is no longer JSON text against this schema; see `parse_body`. Raises: `Refused`."""
+    try:
+        return schema.model_validate(given, context=context)
     except ValidationError as error:
         raise _refused(schema, error, not_understood) from None
 

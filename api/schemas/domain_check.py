@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, FailFast, Field, PlainValidator, ValidationInfo, field_validator
+from pydantic import AfterValidator, ConfigDict, FailFast, Field, PlainValidator, ValidationInfo, field_validator
 
 from api.connect.resolution import PlaceholderValues, choose_domain, resolve
 from api.rules.record_rules import check_record
 from api.schemas.bodies import Strict
+from api.schemas.connect import ConfigurationId
 from api.schemas.dns_record import ConnectRecord
 from common.connect.configuration import InvalidConfiguration, parse_configuration
 from common.domain_check.reading import MOST_RECORDS
@@ -84,13 +85,31 @@ RequestedRecords = Annotated[
 ]
 
 
+class ConfiguredBody(Strict):
+    """A body before the registered configuration that it names is put below it."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="allow")
+
+    configuration_id: ConfigurationId | None = Field(None, alias="configurationId")
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """Return what stands beside the id, as it was sent."""
+        return self.model_extra or {}
+
+
 class CheckedBody(Strict):
     """A domain and the configuration of the connect modal, of which only these keys count here.
 
-    With `PlaceholderValues` as the context, placeholders in ``dnsRecords`` are filled in as a flow does it.
+    With `PlaceholderValues` as the context, ``dnsRecords`` are resolved as a flow does it. `configuration_id`: the
+    registered configuration that the other keys stand on.
     """
 
     domain: CheckedDomain
+    configuration_id: ConfigurationId | None = Field(None, alias="configurationId")
+    power: bool | None = None
+    www_redirect: bool | None = Field(None, alias="wwwRedirect")
+    secure_root_domain: bool | None = Field(None, alias="secureRootDomain")
     host_required: bool | None = Field(None, alias="hostRequired")
     default_subdomain: str | None = Field(None, alias="defaultSubdomain")
     requested: RequestedRecords = Field(default_factory=list)
@@ -100,7 +119,9 @@ class CheckedBody(Strict):
     def _filled_in(cls, given: Any, info: ValidationInfo) -> Any:
         if given is None:
             return []
-        if not isinstance(info.context, PlaceholderValues) or "domain" not in info.data or not _has_placeholder(given):
+        if not isinstance(info.context, PlaceholderValues) or "domain" not in info.data:
+            return given
+        if not (_has_placeholder(given) or info.data.get("www_redirect") or info.data.get("secure_root_domain")):
             return given
         try:
             return _fill_in(given, info.data, info.context)
@@ -116,7 +137,6 @@ class CheckedBody(Strict):
 class DomainCheckBody(CheckedBody):
     """POST /checkdomain."""
 
-    power: bool | None = None
     check_conflicts: bool | None = Field(None, alias="checkConflicts")
 
     @property
@@ -157,6 +177,8 @@ def _fill_in(given: Any, keys: Mapping[str, Any], around: PlaceholderValues) -> 
             "dnsRecords": given,
             "hostRequired": keys.get("host_required"),
             "defaultSubdomain": keys.get("default_subdomain"),
+            "wwwRedirect": keys.get("www_redirect"),
+            "secureRootDomain": keys.get("secure_root_domain"),
         }
     )
     chosen = choose_domain(configuration, keys["domain"], None)

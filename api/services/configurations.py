@@ -13,6 +13,7 @@ from api.errors import FORBIDDEN, NOT_FOUND, Refused, invalid_parameter
 from api.schemas.connect import ConfigurationBody
 from api.services.credentials import refuse_ended_key
 from common.connect.configuration import InvalidConfiguration, parse_configuration
+from common.connect.rights import BeyondRights, merge
 from common.db import connect_configurations
 from common.db.applications import Application
 from common.db.connect_configurations import MOST, RegisteredConfiguration, TooManyConfigurations
@@ -67,6 +68,32 @@ class ConfigurationService:
             was_there = await connect_configurations.remove(connection, application.id, configuration_id)
         if not was_there:
             raise _unknown()
+
+
+def named_configuration(access: Access, named: str | None) -> str | None:
+    """Return the id of the configuration that the token is for, or that the request names. Raises: `Refused`."""
+    claimed = access.configuration_id
+    if claimed is not None and named not in (None, claimed):
+        raise Refused(FORBIDDEN, code="configuration", hint="the token is for another configuration")
+    return named if claimed is None else claimed
+
+
+def complete(access: Access, ground: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration that stands on `ground`, with the keys that were given beside it.
+
+    A browser changes nothing of it that counts. Raises: `Refused`.
+    """
+    if not access.is_browsers:
+        return dict(ground) | {key: value for key, value in given.items() if value is not None}
+    try:
+        return merge(ground, given)
+    except BeyondRights as error:
+        raise beyond_rights(error) from error
+
+
+def beyond_rights(error: BeyondRights) -> Refused:
+    """Return the refusal of what is not a browser's to give."""
+    return Refused(FORBIDDEN, code=error.code, hint=str(error))
 
 
 def _unknown() -> Refused:

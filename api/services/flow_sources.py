@@ -14,10 +14,10 @@ from typing import Any
 from api.access import Access
 from api.errors import FORBIDDEN, Refused, invalid_parameter
 from api.schemas.connect import ConnectBody
-from api.services.configurations import ConfigurationService
+from api.services.configurations import ConfigurationService, beyond_rights, complete, named_configuration
 from api.services.sharing import SharingService
 from common.connect.configuration import Configuration
-from common.connect.rights import BeyondRights, merge, refuse_foreign_values
+from common.connect.rights import BeyondRights, refuse_foreign_values
 from common.db.connect_configurations import RegisteredConfiguration
 from common.db.connect_flows import FlowRights
 from common.db.shares import Share
@@ -46,12 +46,8 @@ class FlowSources:
         registered = await self._registered(access, body, share)
         ground = _ground(share, registered)
         rights = _rights(access, share, registered)
-        if ground is None:
-            config = body.config
-        elif access.is_browsers:
-            config = _allowed(merge, ground, body.config)
-        else:
-            config = body.config if share is not None and body.config else ground | dict(body.config)
+        replaces_share = share is not None and bool(body.config) and not access.is_browsers
+        config = body.config if ground is None or replaces_share else complete(access, ground, body.config)
         if share is None:
             return FlowSource(config, rights)
         return FlowSource(config, rights, share.user_id, share.job_id)
@@ -75,10 +71,7 @@ class FlowSources:
         self, access: Access, body: ConnectBody, share: Share | None
     ) -> RegisteredConfiguration | None:
         """Return the registered configuration that the flow stands on. Raises: `Refused`."""
-        claimed, named = access.configuration_id, body.configuration_id
-        if claimed is not None and named not in (None, claimed):
-            raise Refused(FORBIDDEN, code="configuration", hint="the token is for another configuration")
-        configuration_id = named if claimed is None else claimed
+        configuration_id = named_configuration(access, body.configuration_id)
         if configuration_id is None:
             return None
         if share is not None:
@@ -94,8 +87,12 @@ def refuse_beyond_rights(access: Access, source: FlowSource, configuration: Conf
 
     One that a server has vouched for may. Raises: `Refused`.
     """
-    if not source.rights.vouched:
-        _allowed(refuse_foreign_values, configuration, access.application)
+    if source.rights.vouched:
+        return
+    try:
+        refuse_foreign_values(configuration, access.application)
+    except BeyondRights as error:
+        raise beyond_rights(error) from error
 
 
 def _ground(share: Share | None, registered: RegisteredConfiguration | None) -> dict[str, Any] | None:
@@ -116,11 +113,3 @@ def _rights(access: Access, share: Share | None, registered: RegisteredConfigura
         configuration_id=configuration_id,
         secret_generation=min((each for each in generations if each is not None), default=None),
     )
-
-
-def _allowed(decide: Any, *given: Any) -> Any:
-    """Return what a decision allows. Raises: `Refused`."""
-    try:
-        return decide(*given)
-    except BeyondRights as error:
-        raise Refused(FORBIDDEN, code=error.code, hint=str(error)) from error

@@ -385,6 +385,8 @@ async def test_the_script_is_found_beside_other_scripts(chromium: Browser) -> No
     page = await open_page(await chromium.new_context(), api, head="<script>window.before = 1</script>")
     assert await page.evaluate("document.querySelector('script[src]').src") == SCRIPT
     await page.evaluate("config => frontage.checkDomain('customer.example', config)", CONFIG)
-    await page.evaluate("config => frontage.checkRecords('customer.example', config)", CONFIG)
+    registered = {key: value for key, value in CONFIG.items() if key != "dnsRecords"} | {"configurationId": "cfg_1"}
+    await page.evaluate("config => frontage.checkRecords('customer.example', config)", registered)
     assert [path for _, path, _, _ in api.requests] == ["/checkdomain", "/checkrecords"]
     assert api.requests[0][3]["domain"] == "customer.example"
+    assert api.requests[1][3] | {"domain": "customer.example", "configurationId": "cfg_1"} == api.requests[1][3]

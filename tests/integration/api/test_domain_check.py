@@ -253,3 +253,59 @@ async def test_placeholders_are_filled_in_as_a_flow_does_it(service: Service) ->
     ] is None
     bad = await check(partner, dnsRecords=[record("TXT", "@", "{SERVICE_SERVERS}")], checkConflicts=True)
     assert (bad.status, bad.message) == (400, "Invalid 'dnsRecords' parameter")
+
+
+async def test_the_roots_own_record_is_checked_where_the_flow_would_set_it(service: Service) -> None:
+    partner = await service.partner()
+    service.zone.add(APEX, "A", "192.0.2.77")
+    wanted = [record("CNAME", "www", "target-1.partner.test")]
+    assert (await check(partner, dnsRecords=wanted, checkConflicts=True)).body["recordConflicts"] is None
+    switches: tuple[dict[str, Any], ...] = ({"wwwRedirect": True}, {"secureRootDomain": True})
+    for fields in switches:
+        answer = await check(partner, dnsRecords=wanted, checkConflicts=True, hostRequired=True, **fields)
+        found = answer.body["recordConflicts"]
+        assert [(each["host"], each["value"]) for each in found] == [("@", "192.0.2.77")], fields
+
+
+async def test_a_registered_configuration_counts_by_its_id_and_by_the_token(service: Service) -> None:
+    partner = await service.partner()
+    service.zone.add(f"www.{APEX}", "CNAME", "old.elsewhere.test")
+    templates = [record("CNAME", "{SUBDOMAIN}", "{CNAME_TARGET}", ssl=True)]
+    config = {"dnsRecords": {"subDomain": templates}, "hostRequired": True, "checkConflicts": True}
+    own = await _register(partner, config)
+    other = await _register(partner, config | {"defaultSubdomain": "shop"})
+
+    by_id, by_token = partner.token(scope="connect"), partner.token(scope="connect", configurationId=own)
+    sent: tuple[tuple[str, dict[str, Any]], ...] = (
+        (partner.token(), {"configurationId": own}),
+        (by_id, {"configurationId": own}),
+        (by_token, {}),
+        (by_token, {"configurationId": own, **config, "dnsRecords": None}),
+    )
+    for token, fields in sent:
+        answer = await _check_by(partner, token, **fields)
+        assert answer.status == 200, answer.body
+        assert [(each["host"], each["type"]) for each in answer.body["recordConflicts"]] == [("www", "CNAME")], fields
+    (checked,) = (await _check_by(partner, by_token, "/checkrecords")).body["records"]
+    assert (checked["host"], checked["value"], checked["status"]) == ("www", "target-1.partner.test", "missing")
+
+    unlike = await _check_by(partner, by_token, dnsRecords=[record("A", "@", "192.0.2.1")])
+    assert (unlike.status, unlike.body["code"]) == (403, "outside_configuration")
+    refused = await _check_by(partner, by_token, configurationId=other)
+    assert (refused.status, refused.body["code"]) == (403, "configuration")
+    assert (await partner.call("DELETE", f"/connect/configurations/{own}")).status == 200
+    gone = await _check_by(partner, by_token)
+    assert (gone.status, gone.body["code"]) == (404, "configuration_not_found")
+    foreign = await check(await service.partner(), configurationId=other)
+    assert (foreign.status, foreign.body["code"]) == (404, "configuration_not_found")
+    odd = await check(partner, configurationId="cfg_x")
+    assert (odd.status, odd.message) == (400, "Invalid 'configurationId' parameter")
+
+
+async def _register(partner: Partner, config: dict[str, Any]) -> str:
+    return str((await partner.call("POST", "/connect/configurations", json={"config": config})).body["id"])
+
+
+async def _check_by(partner: Partner, token: str, path: str = "/checkdomain", **fields: Any) -> Answer:
+    headers = {"applicationId": partner.id, "Authorization": f"Bearer {token}"}
+    return await partner.call("POST", path, json={"domain": APEX, **fields}, headers=headers)
