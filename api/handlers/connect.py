@@ -139,7 +139,7 @@ class SharingHandlers:
         if request[ACCESS].scope is not None and days is not None and days > LIFETIME_DAYS:
             hint = f"a token with a scope makes links of at most {LIFETIME_DAYS} days"
             raise Refused(invalid_parameter("expiresInDays"), hint=hint)
-        share = await self._sharing.share_flow(flow, days)
+        share = await self._sharing.share_flow(request[ACCESS], flow, days)
         return respond(answers.shared_link(share, self._base_url), 201)
 
     async def get(self, request: web.Request) -> web.Response:

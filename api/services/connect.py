@@ -32,6 +32,7 @@ from api.errors import (
     too_many_requests,
 )
 from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, UndoBody
+from api.services.credentials import refuse_ended_key
 from api.services.flow_sources import FlowSource, FlowSources, refuse_beyond_rights
 from api.services.placeholder_values import placeholder_values_of
 from common.clock import Clock
@@ -129,10 +130,11 @@ class ConnectService:
             raise too_many_requests(_FULL_SECONDS, "too many flows of this application are open") from error
 
     async def _hold_source(self, connection: Connection, application: Application, source: FlowSource) -> None:
-        """Keep the link and the configuration from being taken back while the flow is made: then they end it.
+        """Keep the key, the link and the configuration from being taken back while the flow is made: then they end it.
 
         Raises: `Refused`.
         """
+        await refuse_ended_key(connection, source.rights.by_key)
         share_id, configuration_id = source.rights.share_id, source.rights.configuration_id
         if share_id is not None and not await shares.lock_living(connection, application.id, share_id):
             raise Refused(invalid_parameter("share"), code="link_not_found", hint="no such link, or it has expired")

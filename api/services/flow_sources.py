@@ -112,4 +112,5 @@ def _rights(access: Access, share: Share | None, registered: RegisteredConfigura
         share_id=None if share is None else share.id,
         configuration_id=configuration_id,
         secret_generation=min((each for each in generations if each is not None), default=None),
+        by_key=access.by_key,
     )

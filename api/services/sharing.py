@@ -18,7 +18,7 @@ from common.connect.configuration import Configuration, InvalidConfiguration, pa
 from common.db import connect_flows, shares
 from common.db.applications import Application
 from common.db.connect_flows import Flow
-from common.db.pool import Database
+from common.db.pool import Connection, Database
 from common.db.shares import LIFETIME_DAYS, ParentEnded, Provenance, Share
 from common.errors import InvalidName
 from common.names import parse_domain
@@ -55,7 +55,7 @@ class SharingService:
             provenance=Provenance(vouched=True, secret_generation=access.secret_generation, by_key=access.by_key),
         )
 
-    async def share_flow(self, flow: Flow, days: int | None) -> Share:
+    async def share_flow(self, access: Access, flow: Flow, days: int | None) -> Share:
         """Make a link to the flow's configuration. Raises: `Refused`.
 
         What is done through it belongs to the flow's job; what ends the flow ends the link.
@@ -74,7 +74,15 @@ class SharingService:
                 user_id=flow.user_id,
                 job_id=flow.job_id,
                 days=days,
-                provenance=Provenance(flow.vouched, flow.share_id, flow.configuration_id, flow.secret_generation),
+                provenance=Provenance(
+                    flow.vouched,
+                    flow.share_id,
+                    flow.configuration_id,
+                    flow.secret_generation,
+                    by_key=access.by_key,
+                    flow_by_key=flow.by_key,
+                ),
+                flow=flow,
             )
         except ParentEnded as error:
             hint = (
@@ -115,9 +123,12 @@ class SharingService:
         job_id: str,
         days: int | None,
         provenance: Provenance,
+        flow: Flow | None = None,
     ) -> Share:
         async with self.database.transaction() as connection:
             await refuse_ended_key(connection, provenance.by_key)
+            if flow is not None and flow.by_key is not None:
+                await _hold_flow(connection, flow)
             share_id = await shares.share_records(
                 connection,
                 application_id=application_id,
@@ -145,6 +156,13 @@ class SharingService:
         except InvalidConfiguration:  # the modal asks for a domain that the configuration has records for
             return resolve_without_domain(configuration, around)
         return [as_json(each.record) for each in requested]
+
+
+async def _hold_flow(connection: Connection, flow: Flow) -> None:
+    """Keep the flow from being ended until the transaction is over. Raises: `Refused` where it has ended."""
+    end = await connect_flows.find_end(connection, flow.id, locks=True)
+    if end is not None:
+        raise Refused(FLOW_STATE, code=end, hint=connect_flows.ENDS[end])
 
 
 def _prefilled(configuration: Configuration) -> tuple[str | None, str | None]:

@@ -50,7 +50,7 @@ _TABLE = ClaimTable("connect_flows", key="id")
 _COLUMNS = """id, application_id, job_id, user_id, state, version, config, warnings, domain, subdomain, requested,
     looked, plan, way, journal, statuses, enrolments, handover, error, created_at, updated_at, since, looks,
     completed_at, added_at, erase_at, due_at, fence, attempts, request_id, vouched, by_browser, share_id,
-    configuration_id, secret_generation"""
+    configuration_id, secret_generation, by_key"""
 
 
 class TooManyOpen(FrontageError):
@@ -100,6 +100,7 @@ class Flow:
     share_id: str | None
     configuration_id: str | None
     secret_generation: int | None
+    by_key: str | None
 
     @property
     def key(self) -> str:
@@ -150,13 +151,14 @@ class Changes(TypedDict, total=False):
 @dataclass(frozen=True, slots=True)
 class FlowRights:
     """What a new flow may do, and what ends it. `secret_generation`: the oldest client secret that its token, its link
-    or its configuration hangs on; None for none."""
+    or its configuration hangs on; None for none. `by_key`: the API key that began it."""
 
     vouched: bool = False
     by_browser: bool = True
     share_id: str | None = None
     configuration_id: str | None = None
     secret_generation: int | None = None
+    by_key: str | None = None
 
 
 async def create(
@@ -181,9 +183,9 @@ async def create(
     row = await connection.fetchrow(
         f"""
         insert into connect_flows (id, application_id, job_id, user_id, state, config, warnings, due_at, erase_at,
-            request_id, vouched, by_browser, share_id, configuration_id, secret_generation)
+            request_id, vouched, by_browser, share_id, configuration_id, secret_generation, by_key)
         values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + make_interval(secs => $8),
-            clock_timestamp() + make_interval(days => $9), $10, $11, $12, $13, $14, $15)
+            clock_timestamp() + make_interval(days => $9), $10, $11, $12, $13, $14, $15, $16)
         returning {_COLUMNS}
         """,
         f"flw_{secrets.token_hex(16)}",
@@ -201,6 +203,7 @@ async def create(
         rights.share_id,
         rights.configuration_id,
         rights.secret_generation,
+        rights.by_key,
     )
     assert row is not None, "an insert returns its row"
     return _flow(row)
@@ -323,11 +326,13 @@ async def _write(
 
 LINK_REVOKED = "link_revoked"
 CONFIGURATION_REMOVED = "configuration_removed"
+KEY_REVOKED = "key_revoked"
 SECRET_ENDED = "secret_ended"  # noqa: S105 - a code
 ENDS: Mapping[str, str] = MappingProxyType(
     {
         LINK_REVOKED: "the sharing link was revoked",
         CONFIGURATION_REMOVED: "the application has removed the configuration",
+        KEY_REVOKED: "the API key that the set-up began with was revoked: begin again",
         SECRET_ENDED: "the application has replaced the secret that the set-up began with: begin again",
     }
 )
@@ -346,6 +351,12 @@ async def end_of_links(connection: Connection, share_ids: Collection[str]) -> No
 async def end_of_configuration(connection: Connection, configuration_id: str) -> None:
     """End the flows of a registered configuration, as `end_of_links`."""
     await connection.execute(_END.format("configuration_id"), [configuration_id], CONFIGURATION_REMOVED)
+    await wake(connection)
+
+
+async def end_of_key(connection: Connection, key_id: str) -> None:
+    """End the flows that an API key began, as `end_of_links`."""
+    await connection.execute(_END.format("by_key"), [key_id], KEY_REVOKED)
     await wake(connection)
 
 

@@ -1,20 +1,26 @@
-"""What API keys made and ends when they are revoked: sharing links and registered configurations.
+"""What API keys made and ends when they are revoked: flows, sharing links and registered configurations.
 
 A key that expires, or ends as its user gains rights, ends none of it: what it made stays its application's own.
 """
 
 from __future__ import annotations
 
-from common.db import connect_configurations, shares
+from common.db import connect_configurations, connect_flows, shares
 from common.db.session import Connection
 
 
 async def end_of_key(connection: Connection, key_id: str) -> None:
-    """End the links and the configurations that the key made, with the flows of both. In the transaction that revokes
-    the key, after it: `user_keys.hold` keeps the key while something is made with it."""
+    """End the flows that the key began, and the links and configurations that it made with their flows.
+
+    Runs in the transaction that revokes the key, after it: `user_keys.hold` keeps the key while something is made with
+    it. Flows come first: a link is made from a flow only while the flow is locked and has not ended.
+    """
+    await connect_flows.end_of_key(connection, key_id)
     for row in await connection.fetch(
         "select id, application_id from connect_configurations where by_key = $1 order by id", key_id
     ):
         await connect_configurations.remove(connection, row["application_id"], row["id"])
-    for row in await connection.fetch("select id, application_id from shares where by_key = $1 order by id", key_id):
+    for row in await connection.fetch(
+        "select id, application_id from shares where by_key = $1 or flow_by_key = $1 order by id", key_id
+    ):
         await shares.revoke(connection, row["application_id"], row["id"])

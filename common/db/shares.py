@@ -7,7 +7,7 @@ Rules
     a link that a link's flow made (`parent_id`) ends with that one at the latest, and is revoked with it
     a revoked link ends the flows that were opened by it (`common.db.connect_flows`)
     a link that a token made ends with the client secret that signed the token (``secret_generation``), one that an API
-        key made when that key is revoked (``by_key``)
+        key made when that key is revoked (``by_key``), or the key that began its flow (``flow_by_key``)
     `vouched`: its configuration was given with full rights, or registered; else a browser gave it
 """
 
@@ -39,14 +39,18 @@ class ParentEnded(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a link was made from, and what ends it beside its own time. `parent_id`: the link that its flow was opened
-    by; `configuration_id`: the registered configuration that it holds; `by_key`: the API key that it was made with."""
+    """What a link was made from, and what ends it beside its own time.
+
+    `parent_id`: the link that its flow was opened by; `configuration_id`: the registered configuration that it holds;
+    `by_key`: the API key that it was made with; `flow_by_key`: the one that began the flow that it was made from.
+    """
 
     vouched: bool = False
     parent_id: str | None = None
     configuration_id: str | None = None
     secret_generation: int | None = None
     by_key: str | None = None
+    flow_by_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +94,8 @@ async def share_records(
     share_id = secrets.token_urlsafe(_ID_BYTES)
     await connection.execute(
         "insert into shares (id, application_id, domain, subdomain, records, config, job_id, user_id, vouched,"
-        " parent_id, configuration_id, secret_generation, by_key, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8,"
-        " $9, $10, $11, $12, $13, least(now() + make_interval(days => $14), $15))",
+        " parent_id, configuration_id, secret_generation, by_key, flow_by_key, expires_at) values ($1, $2, $3, $4, $5,"
+        " $6, $7, $8, $9, $10, $11, $12, $13, $14, least(now() + make_interval(days => $15), $16))",
         share_id,
         application_id,
         domain,
@@ -105,6 +109,7 @@ async def share_records(
         provenance.configuration_id,
         provenance.secret_generation,
         provenance.by_key,
+        provenance.flow_by_key,
         lifetime_days,
         latest,
     )

@@ -6,7 +6,7 @@ Rules
     every key expires, after at most `LONGEST_DAYS`, and is listed for another `SHOWN_DAYS`
     what a key opens is decided by its user's memberships at the time of the request: none is copied here
     with a key end the links that were made with it, and the sessions that those opened (`common.db.sessions`); when it
-        is revoked, its sharing links and registered configurations too
+        is revoked, its flows, sharing links and registered configurations too
 
 Functions that write need a transaction; the caller opens it.
 """

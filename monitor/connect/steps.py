@@ -95,7 +95,7 @@ class Steps:
                     await self._settle(flow, due_at=None)
 
     async def _end(self, flow: Flow) -> bool:
-        """Close a flow whose link, configuration or secret was taken back. Returns whether it was."""
+        """Close a flow whose link, configuration, key or secret was taken back. Returns whether it was."""
         async with self.database.connection() as connection:
             end = await connect_flows.find_end(connection, flow.id)
         if end is None or not is_possible(flow.state, Move.END):
@@ -157,6 +157,9 @@ class Steps:
 
     async def _time_out(self, flow: Flow, changes: Changes) -> None:
         async with self.database.transaction() as connection:
+            if await connect_flows.find_end(connection, flow.id, locks=True) is not None:
+                await connect_flows.settle(connection, flow, **changes)  # it is due: the next step closes it
+                return
             state = after(flow.state, Move.TIME_OUT)
             settled = await connect_flows.settle(connection, flow, **(changes | {"state": state, "due_at": None}))
             link = await self._link(connection, settled)
@@ -172,7 +175,10 @@ class Steps:
         ]
         config = dict(flow.config) | {"prefilledDomain": flow.host}
         provenance = shares.Provenance(
-            vouched=flow.vouched, configuration_id=flow.configuration_id, secret_generation=flow.secret_generation
+            vouched=flow.vouched,
+            configuration_id=flow.configuration_id,
+            secret_generation=flow.secret_generation,
+            flow_by_key=flow.by_key,
         )
 
         async def share(provenance: shares.Provenance) -> str:

@@ -18,7 +18,7 @@ PAGES = sorted(HANDBOOK.glob("*.md"))
 CONTENTS = [name for group in handbook.CONTENTS.values() for name in group]
 README = Path(ROOT) / "README.md"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_SETTING = re.compile(r"`((?:[A-Z]+_)+[A-Z]+)`|`(LOG_LEVEL|ISSUER)`")
+_SETTING = re.compile(r"`((?:[A-Z]+_)+[A-Z0-9]+)`|`(LOG_LEVEL|ISSUER)`")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 

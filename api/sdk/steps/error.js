@@ -22,6 +22,7 @@ export const REFUSALS = Object.freeze({
   link_not_found: "error_ended",
   link_revoked: "error_ended",
   configuration_removed: "error_ended",
+  key_revoked: "error_ended",
   secret_ended: "error_ended",
 });
 

@@ -131,6 +131,38 @@ async def test_a_revoked_key_ends_the_links_and_configurations_that_it_made(serv
     assert [each["id"] for each in left] == links[1:]
 
 
+async def test_a_revoked_key_ends_the_flows_that_it_began_and_the_links_made_from_them(service: Service) -> None:
+    partner = await service.partner()
+    acme = await organisation(service, "Acme", partner)
+    ada = await person(service, "ada@acme.example", acme, "owner", application=partner)
+    old, new = [await key_of(service, ada.user, Permission.OWN, application=partner) for _ in range(2)]
+    record = {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "{CNAME_TARGET}", "ttl": 300}
+    of_browser = {"applicationId": partner.id, "Authorization": f"Bearer {partner.token(scope='connect')}"}
+
+    async def begin(by: Person) -> str:
+        begun = await by.call("POST", "/connect/flows", json={"dnsRecords": [record], "hostRequired": True})
+        assert begun.status == 201, begun.body
+        return f"/connect/flows/{begun.body['id']}"
+
+    async def share(by: Person | Partner, flow: str, **options: Any) -> str:
+        return str((await by.call("POST", f"{flow}/share", json={}, **options)).body["id"])
+
+    of_old, of_new = await begin(old), await begin(new)
+    ended = {await share(partner, of_old, headers=of_browser), await share(new, of_old), await share(old, of_new)}
+    kept = await share(new, of_new)
+    assert len(ended | {kept}) == 4
+
+    assert (await ada.call("DELETE", f"/account/keys/{old.key_id}")).status == 200
+
+    left = (await partner.call("GET", "/sharing/connect")).body["links"]
+    assert [each["id"] for each in left] == [kept]
+    refused = await partner.call("GET", of_old, headers=of_browser)
+    assert (refused.status, refused.body["code"]) == (409, "key_revoked")
+    refused = await new.call("POST", f"{of_old}/share", json={})
+    assert (refused.status, refused.body["code"]) == (409, "key_revoked")
+    assert (await partner.call("GET", of_new, headers=of_browser)).status == 200
+
+
 async def test_a_role_that_changes_counts_at_once(service: Service) -> None:
     partner = await service.partner()
     acme = await organisation(service, "Acme", partner)

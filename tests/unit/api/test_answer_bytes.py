@@ -150,7 +150,7 @@ FLOW = Flow(
     handover={"url": "https://dc.test", "returned": "done", "state": "secret"}, error={"code": "c"},
     created_at=AT, updated_at=LATER, since=AT, looks=4, completed_at=None, added_at=None, erase_at=LATER,
     due_at=LATER, fence=1, attempts=0, request_id=None, vouched=True, by_browser=False, share_id=None,
-    configuration_id=None, secret_generation=None,
+    configuration_id=None, secret_generation=None, by_key=None,
 )  # fmt: skip
 CHOOSING = replace(
     FLOW, state=State.CHOOSING, user_id=None, domain=None, subdomain=None, requested=[], looked=None, plan=None,
