@@ -1,4 +1,4 @@
-"""Record in a wheel which commit it is built from; pyproject.toml names the command, and setuptools loads this file.
+"""Decide what a wheel holds, and record which commit it is built from; pyproject.toml names the command.
 
 An isolated build has neither the checkout nor the package `common` on its path: setuptools loads this file by its
 path alone, so that it imports nothing of ours and runs `git_commit.py` by path.
@@ -7,6 +7,7 @@ path alone, so that it imports nothing of ours and runs `git_commit.py` by path.
 from __future__ import annotations
 
 import runpy
+import tomllib
 from pathlib import Path
 
 from setuptools.command.build_py import build_py
@@ -15,8 +16,21 @@ _PACKAGE = Path(__file__).resolve().parent
 _GIT = runpy.run_path(str(_PACKAGE / "git_commit.py"))
 
 
+_WHEEL = tomllib.loads((_PACKAGE.parent / "pyproject.toml").read_text("utf-8"))["tool"]["frontage"]["wheel"]
+
+
+def _is_installed(package: str) -> bool:
+    return package.partition(".")[0] not in _WHEEL["leaves-out"] or package.startswith(tuple(_WHEEL["but-for"]))
+
+
 class BuildWithCommit(build_py):
     """Build the packages, and write the commit beside `common`'s modules where the source is a checkout."""
+
+    def finalize_options(self) -> None:
+        """Leave out of a wheel what is run in the clone only; an editable installation has all packages."""
+        super().finalize_options()
+        if not self.editable_mode:
+            self.packages = [package for package in self.packages if _is_installed(package)]
 
     def run(self) -> None:
         """Build; an editable installation runs from the checkout, which names its commit at any time."""

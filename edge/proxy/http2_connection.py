@@ -45,7 +45,7 @@ FINAL_GOAWAY_SECONDS: Final = 1.0
 _HEAD_ENDS: Final = b"\r\n\r\n"
 _NEVER: Final = float("inf")
 
-_log = get_logger("edge.proxy.http2")
+_log = get_logger("edge.proxy")
 
 
 class Http2ClientConnection(AcceptedConnection):
