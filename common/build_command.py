@@ -26,6 +26,8 @@ def _is_installed(package: str) -> bool:
 class BuildWithCommit(build_py):
     """Build the packages, and write the commit beside `common`'s modules where the source is a checkout."""
 
+    packages: list[str]
+
     def finalize_options(self) -> None:
         """Leave out of a wheel what is run in the clone only; an editable installation has all packages."""
         super().finalize_options()

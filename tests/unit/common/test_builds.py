@@ -70,12 +70,18 @@ def test_what_is_built_from_a_checkout_records_its_commit(checkout: Path, tmp_pa
     (checkout / "common").mkdir()
     for name in ("__init__.py", "git_commit.py", "build_command.py"):
         shutil.copy(ROOT / "common" / name, checkout / "common")
+    for package in ("lab", "lab/shown"):
+        (checkout / package).mkdir()
+        (checkout / package / "module.py").touch()
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     (checkout / "pyproject.toml").write_text(
-        '[project]\nname = "frontage"\nversion = "1"\n[tool.setuptools]\npackages = ["common"]\n'
+        '[project]\nname = "frontage"\nversion = "1"\n[tool.setuptools]\npackages = ["common", "lab", "lab.shown"]\n'
+        '[tool.frontage.wheel]\nleaves-out = ["lab"]\nbut-for = ["lab.shown"]\n'
         f"[tool.setuptools.cmdclass]\nbuild_py = {json.dumps(settings['cmdclass']['build_py'])}\n"
     )
     assert _recorded_commit(checkout, tmp_path / "first") == commit_of(checkout)
+    installed = {path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("module.py")}
+    assert installed == {Path("lab/shown/module.py")}
     shutil.rmtree(checkout / ".git")
     assert _recorded_commit(checkout, tmp_path / "second") is None
 
