@@ -415,11 +415,14 @@ export class Modal {
       this.#view = null;
     }
     const way = flow.ways?.find((each) => each.way === flow.way);
-    if (moved && wantsCredentials(flow) && way?.fields?.length) {
+    // The flow's event may come before the answer: then the form is there, and what was typed into it stays.
+    if ((moved || isAnswer) && wantsCredentials(flow) && way?.fields?.length) {
       this.chosenWay = way;
       this.error = new FrontageError("refused", flow.error.message, { apiCode: `credentials_${flow.error.code}` });
       this.#view = "credentials";
-      this.#shown = "";
+      if (moved) {
+        this.#shown = "";
+      }
     }
     this.render();
     if (moved && flow.state === "closed" && flow.error) {

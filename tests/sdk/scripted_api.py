@@ -117,13 +117,16 @@ Script = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 class ScriptedApi:
     """`on` maps an action (``create``, ``domain``, ``apply``, …) to the changes it makes to the flow, or to a status
-    and body that refuse it. Keeps each request's method, path, headers and body."""
+    and body that refuse it. While `may_answer` is not set, actions change the flow and wait for their answer. Keeps
+    each request's method, path, headers and body."""
 
     def __init__(self) -> None:
         self.flow = dict(_CHOOSING)
         self.on: dict[str, Mapping[str, Any] | tuple[int, Mapping[str, Any]]] = {"create": CHECKING, "domain": CHECKING}
         self.requests: list[tuple[str, str, dict[str, str], Any]] = []
         self.is_reachable = True
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
         self.headers: dict[str, str] = {}
         self.page_html = ""
         self._assets = load_assets()
@@ -190,6 +193,7 @@ class ScriptedApi:
             return
         if request.method == "POST":
             self.set(**made)
+            await self.may_answer.wait()
         await route.fulfill(status=200, json=self.flow, headers=cors)
 
 

@@ -27,11 +27,13 @@ REFUSED = {
 }
 
 
-async def typed_key(chromium: Browser, answer: dict[str, Any], **options: Any) -> tuple[Any, ScriptedApi]:
-    """A modal in which a TSIG key was sent, and answered so."""
+async def typed_key(chromium: Browser, answer: dict[str, Any], *, answers: bool = True) -> tuple[Any, ScriptedApi]:
+    """A modal in which a TSIG key was sent, and answered so; `answers`: at once."""
     planned = PLANNED | {"ways": [WAYS[0], OWN_SERVER, WAYS[-1]]}
-    page, api = await opened_at(chromium, planned, "way", **options)
+    page, api = await opened_at(chromium, planned, "way")
     await page.locator("[data-way=dynamic_update]").click()
+    if not answers:
+        api.may_answer.clear()
     api.on["apply"] = answer
     await page.locator("[name=key_name]").fill("frontage.")
     await page.locator("[name=key_secret]").fill("d3Jvbmc=")
@@ -58,6 +60,19 @@ async def test_a_wrong_credential_leads_back_to_the_form_and_keeps_what_is_no_se
     assert [body["credentials"]["key_secret"] for body in api.bodies("/apply")] == ["d3Jvbmc=", "cmlnaHQ="]
     assert len(api.bodies("/plan")) == 1
     assert await page.evaluate("window.steps.filter(step => step === 'halted')") == []
+
+
+async def test_a_refusal_whose_event_comes_before_its_answer_keeps_what_is_typed(chromium: Browser) -> None:
+    page, api = await typed_key(chromium, REFUSED, answers=False)
+    secret = page.locator("[name=key_secret]")
+    await expect(secret).to_have_attribute("aria-invalid", "true")
+    await secret.fill("cmlnaHQ=")
+    async with page.expect_response("**/apply"):
+        api.may_answer.set()
+    await expect(page.get_by_role("button", name="Back")).to_be_enabled()
+    await shows(page, "credentials")
+    await expect(secret).to_have_value("cmlnaHQ=")
+    await expect(secret).to_be_focused()
 
 
 async def test_a_zone_that_changed_meanwhile_is_shown_before_anything_is_written(chromium: Browser) -> None:
@@ -181,6 +196,7 @@ async def test_the_providers_window_is_seen_to_close(chromium: Browser) -> None:
     async with page.expect_popup() as opening:
         await page.get_by_role("button", name="Go to Cloudline").click()
     popup = await opening.value
+    await popup.wait_for_url("https://cloudline.example/apply")  # closed on the way there, it never answers
     await expect(page.get_by_role("status").filter(has_text="Waiting for you to confirm")).to_be_visible()
     await popup.close()
     await expect(page.get_by_role("status").filter(has_text="The window is closed.")).to_be_visible()
