@@ -136,7 +136,7 @@ def limits(as_json: AsJson = False) -> None:
     allowed = ca_ledger.Limits.of(settings)
 
     async def work(connection: Connection, _: Keyring) -> list[LedgerCount]:
-        return await ca_ledger.standings(connection)
+        return await ca_ledger.list_usage(connection)
 
     standings = run_in_database(work)
     if as_json:
@@ -285,7 +285,7 @@ def _table(standings: list[LedgerCount], allowed: Limits) -> Table:
     from rich import box
     from rich.table import Table
 
-    from common.db.ca_ledger import WORDS
+    from common.db.ca_ledger import LIMIT_DESCRIPTIONS
 
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("limit", "of", "used", "next slot"):
@@ -294,7 +294,7 @@ def _table(standings: list[LedgerCount], allowed: Limits) -> Table:
         most = getattr(allowed, each.limit)
         is_full = each.used >= most
         table.add_row(
-            WORDS[each.limit],
+            LIMIT_DESCRIPTIONS[each.limit],
             each.subject or "the account",
             f"{each.used} / {most}",
             f"{each.frees_at:%Y-%m-%d %H:%M} UTC" if is_full else "now",

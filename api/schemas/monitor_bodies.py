@@ -14,7 +14,7 @@ from pydantic import AfterValidator, FailFast, Field, PlainValidator, Validation
 from api.rules.record_rules import MOST_RECORDS, check_record, check_size
 from api.schemas.bodies import Strict, describe
 from api.schemas.dns_record import DnsRecord
-from common.db.batches import NotUnderstood, Unwatch, Watch
+from common.db.batches import InvalidItem, Unwatch, Watch
 from common.db.monitored_domains import Labels
 from common.errors import InvalidName
 from common.names import parse_domain, parse_subdomain
@@ -163,25 +163,25 @@ Entry = TypeVar("Entry", WatchBody, UnwatchBody)
 Request = TypeVar("Request", Watch, Unwatch)
 
 
-def parse_watch(entry: Any) -> Watch | NotUnderstood:
+def parse_watch(entry: Any) -> Watch | InvalidItem:
     """Read an entry of a batch that monitors domains."""
     return _parse_entry(
         entry, WatchBody, lambda body: Watch(body.domain, body.subdomain, tuple(body.records), body.labels)
     )
 
 
-def parse_unwatch(entry: Any) -> Unwatch | NotUnderstood:
+def parse_unwatch(entry: Any) -> Unwatch | InvalidItem:
     """Read an entry of a batch that monitors domains no longer."""
     return _parse_entry(entry, UnwatchBody, lambda body: Unwatch(body.domain, body.subdomain, bool(body.only_if_empty)))
 
 
-def _parse_entry(entry: Any, schema: type[Entry], request: Callable[[Entry], Request]) -> Request | NotUnderstood:
+def _parse_entry(entry: Any, schema: type[Entry], request: Callable[[Entry], Request]) -> Request | InvalidItem:
     try:
         return request(schema.model_validate(entry))
     except ValidationError as error:
         if not isinstance(entry, dict):
-            return NotUnderstood(None, None, "an entry is a JSON object")
-        return NotUnderstood(_as_sent(entry.get("domain")), _as_sent(entry.get("subdomain")), describe(error))
+            return InvalidItem(None, None, "an entry is a JSON object")
+        return InvalidItem(_as_sent(entry.get("domain")), _as_sent(entry.get("subdomain")), describe(error))
 
 
 def _as_sent(name: Any) -> str | None:

@@ -20,7 +20,7 @@ from common import caa
 from common.caa_identities import find_identities
 from common.db import ca_ledger, certificates, edge_nodes, monitor_nodes, orders, policies, target_sightings
 from common.db.applications import Application
-from common.db.ca_ledger import Full, Limits
+from common.db.ca_ledger import LimitReached, Limits
 from common.db.certificates import InService
 from common.db.domains import Domain
 from common.db.edge_nodes import UnreachedOrigin
@@ -97,7 +97,7 @@ class DomainHolding:
     domains: tuple[Domain, ...]
     certificate: InService | None
     order: OrderState | None
-    full: Full | None
+    full: LimitReached | None
     policy: Policy | None = None
 
 

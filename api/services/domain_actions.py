@@ -59,7 +59,7 @@ class DomainActions:
         rights.require_operator(Permission.OWN)
         async with self.database.transaction() as connection:
             await self._require_held(connection, application, name)
-            await ownership.take_away(connection, name.text, application.id, "released")
+            await ownership.revoke_ownership(connection, name.text, application.id, "released")
             await ownership.forget(connection, name.text)
 
     async def block(

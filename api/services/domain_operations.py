@@ -185,7 +185,7 @@ class OperatorOperations:
             await certificates.lock_domain(connection, name.text)
             holder = (await ownership.find_standing(connection, name, "")).holder
             if holder is not None:
-                await ownership.take_away(connection, name.text, holder, "released")
+                await ownership.revoke_ownership(connection, name.text, holder, "released")
             if not await ownership.forget(connection, name.text) and holder is None:
                 raise Refused(NOT_ENROLLED, hint=f"no application holds {name}, or has held it lately")
             return holder

@@ -15,13 +15,14 @@ KEY_IDENTITY = "acme/account-key"
 
 @dataclass(frozen=True, slots=True)
 class SealedKey:
-    """`private_key` is an envelope, `thumbprint` as RFC 7638 §3 makes it, base64url."""
+    """The ACME account key: `private_key` is an envelope, `thumbprint` as RFC 7638 §3 makes it, base64url."""
 
     private_key: bytes
     thumbprint: str
 
 
 async def find_key(connection: Connection) -> SealedKey | None:
+    """Return the account key, or None before any monitor has made one."""
     row = await connection.fetchrow("select private_key, thumbprint from acme_key")
     return None if row is None else SealedKey(row["private_key"], row["thumbprint"])
 
@@ -44,6 +45,7 @@ class Identity:
 
 
 async def find_identity(connection: Connection, directory: str) -> Identity | None:
+    """Return what the CA at this directory URL last stated for our current key, or None if it stated nothing yet."""
     row = await connection.fetchrow(
         "select url, caa_identities from acme_accounts join acme_key using (thumbprint) where directory = $1",
         directory,
@@ -52,7 +54,7 @@ async def find_identity(connection: Connection, directory: str) -> Identity | No
 
 
 async def keep_identity(connection: Connection, directory: str, thumbprint: str, identity: Identity) -> None:
-    """`thumbprint` is that of the account's key."""
+    """Store what a CA states of the account whose key has this thumbprint, in place of what it stated before."""
     await connection.execute(
         "insert into acme_accounts (directory, thumbprint, url, caa_identities) values ($1, $2, $3, $4)"
         " on conflict (directory, thumbprint) do update"

@@ -36,7 +36,7 @@ Step: TypeAlias = Callable[[Connection, str], Awaitable[int]]
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What an application has. Counts stop at a million."""
+    """The amount of data that an application has, shown before it is deleted. Counts stop at a million."""
 
     domains: int
     first_domains: tuple[str, ...]
@@ -45,11 +45,14 @@ class Extent:
 
 
 class RemovalStage(NamedTuple):
+    """One step of a deletion: `words` name the rows that it removes, for people."""
+
     words: str
     remove: Step
 
 
 async def measure(connection: Connection, application_id: str) -> Extent:
+    """Count what an application has, and name its first five domains, for the question whether to delete it."""
     row = await connection.fetchrow(
         "select (select count(distinct domain)"
         "  from (select domain from domains where application_id = $1 limit $2) d) as domains,"
@@ -65,8 +68,7 @@ async def measure(connection: Connection, application_id: str) -> Extent:
 
 
 async def begin(connection: Connection, application_id: str) -> list[str] | None:
-    """End the application's access. Return the cname targets that it gives up, None where there is no such
-    application."""
+    """End the application's access, and return the cname targets that it gives up, or None if it does not exist."""
     row = await connection.fetchrow(
         "update applications set deleting_at = coalesce(deleting_at, now()) where id = $1"
         " returning cname_target, secure_cname_target",
@@ -80,7 +82,7 @@ async def begin(connection: Connection, application_id: str) -> list[str] | None
 
 
 async def list_interrupted(connection: Connection) -> list[str]:
-    """Ids of applications whose deletion has begun, and of which no process removes a batch at this moment."""
+    """Return the ids of applications whose deletion has begun and has no process removing a batch now, oldest first."""
     rows = await connection.fetch(
         "select id from applications where deleting_at is not null order by deleting_at limit $1"
         " for no key update skip locked",
@@ -90,7 +92,7 @@ async def list_interrupted(connection: Connection) -> list[str]:
 
 
 async def finish(connection: Connection, application_id: str) -> bool:
-    """Delete the application itself. Returns whether it is gone: something that was added meanwhile keeps it."""
+    """Delete the application itself, and return whether it is gone: something that was added meanwhile keeps it."""
     try:
         async with connection.transaction():
             await connection.execute("delete from applications where id = $1", application_id)
@@ -101,6 +103,7 @@ async def finish(connection: Connection, application_id: str) -> bool:
 
 
 async def _lock(connection: Connection, application_id: str) -> None:
+    """Lock the application's row, so that two processes that delete it take turns."""
     await connection.execute("select from applications where id = $1 for no key update", application_id)
 
 
@@ -129,7 +132,7 @@ async def _remove_batches(connection: Connection, application_id: str) -> int:
 
 
 async def _remove_events(connection: Connection, application_id: str) -> int:
-    """With their deliveries."""
+    """Remove a batch of events with their deliveries."""
     return await _remove(
         connection,
         "delete from events where id in (select id from events where application_id = $1 limit 1000)",
@@ -181,6 +184,7 @@ async def _remove_answers(connection: Connection, application_id: str) -> int:
 
 
 async def _remove(connection: Connection, statement: str, application_id: str) -> int:
+    """Run a statement that deletes a batch of the application's rows, and return how many it deleted."""
     return int((await connection.execute(statement, application_id)).removeprefix("DELETE "))
 
 
@@ -202,7 +206,10 @@ Progress: TypeAlias = Callable[[RemovalStage, int], None]
 
 
 async def remove_all(database: Database, application_id: str, progress: Progress | None = None) -> dict[str, int]:
-    """Everything after `begin`, in short transactions. Returns how many rows were removed, by the stages' words."""
+    """Remove all that an application has, and at last the application, in short transactions after `begin`.
+
+    Returns how many rows were removed, by the stages' words.
+    """
     async with database.connection() as connection:
         request_id = await _request_of(connection, application_id)
     removed = {stage.words: 0 for stage in STAGES}
@@ -220,7 +227,7 @@ async def remove_all(database: Database, application_id: str, progress: Progress
 async def _remove_stage(
     database: Database, application_id: str, stage: RemovalStage, removed: dict[str, int], progress: Progress | None
 ) -> None:
-    """Count in `removed`."""
+    """Remove all rows of a stage, batch by batch, and count them in `removed`."""
     found = 1
     while found:
         async with database.transaction() as connection:
@@ -233,7 +240,7 @@ async def _remove_stage(
 
 
 async def _request_of(connection: Connection, application_id: str) -> str | None:
-    """The request that asked for the deletion; None where a command did."""
+    """Return the id of the request that asked for the deletion, or None where a command did."""
     request_id: str | None = await connection.fetchval(
         "select request_id from audit where subject = $1 and action = 'application.delete' and request_id is not null"
         " order by id desc limit 1",

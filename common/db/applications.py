@@ -57,8 +57,11 @@ _FORMER_HAS_LAPSED = has_lapsed("t.name", "seen.elsewhere_since")
 
 @dataclass(frozen=True, slots=True)
 class TargetContest:
-    """What `rival` has of a name that another application wants as its cname target: it is its target or its enrolled
-    domain, or was. `has_lapsed`: it was a target, and reserves nothing any more."""
+    """A claim of the application `rival` to a name that another application wants as its cname target.
+
+    The name is the rival's target or its enrolled domain, or was. `has_lapsed`: it was a target, and reserves nothing
+    any more.
+    """
 
     target: str
     kind: Literal["target", "domain", "former"]
@@ -76,7 +79,7 @@ class TargetContest:
 
 
 class CnameTargetTaken(FrontageError):
-    """The cname target belongs to another application, or is a domain; in words for the operator."""
+    """Another application has the cname target, or it is an enrolled domain; the text is for the operator."""
 
     def __init__(self, contests: Sequence[TargetContest]) -> None:
         first = contests[0]
@@ -90,7 +93,7 @@ class CnameTargetTaken(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class NewApplication:
-    """An application to be. The id is the caller's: the envelopes are sealed under it. Targets are A-labels."""
+    """An application to create. The id is the caller's: the envelopes are sealed under it. Targets are A-labels."""
 
     id: str
     name: str
@@ -106,24 +109,28 @@ class NewApplication:
 
 
 class Suspension(NamedTuple):
-    """An operator has every request of the application answered with this status and reason (`common.db.policies`)."""
+    """An operator's order to answer every request of the application with this status (`common.db.policies`)."""
 
     status: Literal[403, 451]
     reason: str
     since: datetime
 
     def as_json(self) -> dict[str, object]:
+        """Return the suspension as the API and commands print it; `since` in ISO 8601."""
         return {"status": self.status, "reason": self.reason, "since": self.since.isoformat()}
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """`previous_client_secret` is there while it still opens tokens, `service_auth` and `signature_key` while they
-    are on, `previous_signature_until` and `previous_webhook_until` while a previous key or secret signs too.
-    `buffer_uploads_bytes`: the largest upload that edges take in whole before they ask the origin; none: streamed.
-    `connect`: it has subscribed to the connect modal. `secret_generation` counts its client secrets.
-    `deleting_at`: it is being deleted since then, and no token of it works.
-    Without an organisation, only operators see it in the dashboard."""
+    """An application with all its settings; secrets are envelopes.
+
+    `previous_client_secret` is there while it still opens tokens, `service_auth` and `signature_key` while they are on,
+    `previous_signature_until` and `previous_webhook_until` while a previous key or secret signs too.
+    `buffer_uploads_bytes`: the largest upload that edges take in whole before they ask the origin; None: streamed.
+    `connect`: it has subscribed to the connect modal. `secret_generation` counts its client secrets. `deleting_at`: it
+    is being deleted since then, and no token of it works. Without an organisation, only operators see it in the
+    dashboard.
+    """
 
     id: str
     name: str
@@ -155,7 +162,7 @@ class Application:
 
 
 class ApplicationChanges(TypedDict, total=False):
-    """What `update_application` can set; what is left out stays."""
+    """The settings that `update_application` can set; a setting that is left out stays."""
 
     name: str
     cname_target: str
@@ -177,27 +184,31 @@ class ApplicationChanges(TypedDict, total=False):
 
 
 def client_secret_identity(application_id: str) -> str:
-    """The envelope's identity of both the current and the previous client secret."""
+    """Return the identity under which the current and the previous client secret are sealed."""
     return f"application/{application_id}/client-secret"
 
 
 def webhook_secret_identity(application_id: str) -> str:
+    """Return the identity under which the current and the previous webhook secret are sealed."""
     return f"application/{application_id}/webhook-secret"
 
 
 def service_auth_identity(application_id: str) -> str:
-    """The envelope's identity of both the value that edges send and the next one."""
+    """Return the identity under which the X-Service-Auth value that edges send, and the next one, are sealed."""
     return f"application/{application_id}/service-auth"
 
 
 def signature_key_identity(application_id: str) -> str:
-    """The envelope's identity of both the current and the previous signature key."""
+    """Return the identity under which the current and the previous signature key are sealed."""
     return f"application/{application_id}/signature-key"
 
 
 async def create_application(connection: Connection[Record], new: NewApplication) -> Application:
-    """Raises: `CnameTargetTaken`."""
-    await _take_targets(connection, new.id, {new.cname_target, new.secure_cname_target}, ())
+    """Store a new application, and reserve its cname targets.
+
+    Raises: `CnameTargetTaken`.
+    """
+    await _reserve_targets(connection, new.id, {new.cname_target, new.secure_cname_target}, ())
     row = await connection.fetchrow(
         "insert into applications (id, name, cname_target, client_secret, webhook_secret,"
         " secure_cname_target, application_url, webhook_url, root_path_access, tier, organisation_id)"
@@ -219,7 +230,7 @@ async def create_application(connection: Connection[Record], new: NewApplication
 
 
 async def list_applications(connection: Connection[Record]) -> list[Application]:
-    """All of them, oldest first."""
+    """Return all applications, oldest first."""
     rows = await connection.fetch(f"select {_COLUMNS} from applications order by created_at, id")
     return [_application(row) for row in rows]
 
@@ -232,8 +243,10 @@ async def list_visible(
     after: tuple[str, str] = ("", ""),
     most: int,
 ) -> list[Application]:
-    """The organisations' applications, or all; by name, those after the name and id `after`. With `text` in lower case,
-    those that have it in their name, id or cname target."""
+    """Return a page of the organisations' applications (None: all), sorted by name, after the name and id `after`.
+
+    `text`, in lower case, narrows it to those that have it in their name or cname target, or as their id.
+    """
     ours = "$1::text[] is null" if organisation_ids is None else "organisation_id = any($1::text[])"
     rows = await connection.fetch(
         f"select {_COLUMNS} from applications where {ours} and (lower(name), id) > (lower($2), $3)"
@@ -248,8 +261,10 @@ async def list_visible(
 
 
 async def count_of_organisation(connection: Connection[Record], organisation_id: str) -> int:
-    """The organisation is locked, so that two requests do not make the last one that it may have. Counts stop above
-    `MOST_OF_ORGANISATION`."""
+    """Lock the organisation, and count its applications, so that two requests do not both make its last one.
+
+    The count stops above `MOST_OF_ORGANISATION`.
+    """
     await connection.execute("select from organisations where id = $1 for update", organisation_id)
     count: int = await connection.fetchval(
         "select count(*) from (select from applications where organisation_id = $1 limit $2) found",
@@ -262,7 +277,7 @@ async def count_of_organisation(connection: Connection[Record], organisation_id:
 async def list_visible_ids(
     connection: Connection[Record], organisation_ids: Sequence[str], *, most: int = 1000
 ) -> list[str]:
-    """The ids of the organisations' applications."""
+    """Return the ids of at most `most` applications of these organisations."""
     rows = await connection.fetch(
         "select id from applications where organisation_id = any($1) order by organisation_id, id limit $2",
         organisation_ids,
@@ -272,12 +287,13 @@ async def list_visible_ids(
 
 
 async def lock_application(connection: Connection[Record], application_id: str) -> Application | None:
-    """As it is now; other transactions wait to change it until this one ends."""
+    """Return the application as it is now, or None; other transactions wait to change it until this one ends."""
     row = await connection.fetchrow(f"select {_COLUMNS} from applications where id = $1 for update", application_id)
     return _application(row) if row else None
 
 
 async def get_application(connection: Connection[Record], application_id: str) -> Application | None:
+    """Return the application, or None if there is none with this id."""
     row = await connection.fetchrow(f"select {_COLUMNS} from applications where id = $1", application_id)
     return _application(row) if row else None
 
@@ -289,7 +305,7 @@ async def update_application(
     proven: Collection[TargetContest] = (),
     **changes: Unpack[ApplicationChanges],
 ) -> Application | None:
-    """The application as it now is; none when there is no such application.
+    """Change the given settings, and return the application as it is now, or None if it does not exist.
 
     A webhook URL that is set, even to what it was, makes its endpoint begin anew. With the contests in `proven`, cname
     targets move here.
@@ -305,7 +321,7 @@ async def update_application(
     if before is None:
         return None
     targets = {changes.get("cname_target"), changes.get("secure_cname_target")}
-    await _take_targets(connection, application_id, targets, proven)
+    await _reserve_targets(connection, application_id, targets, proven)
     await _remember_targets(connection, application_id, changes)
     assignments = ", ".join(_assignment(column, place) for place, column in enumerate(changes, start=2))
     row = await connection.fetchrow(
@@ -338,7 +354,7 @@ async def rotate_client_secret(
     *,
     keeps_links: bool = False,
 ) -> bool:
-    """Put `sealed` in the place of the client secret. Returns whether there is such an application.
+    """Replace the client secret by `sealed`, and return whether the application exists.
 
     The old secret keeps opening tokens for `keep_previous_for`; zero ends it at once. With it end the links, flows and
     registered configurations that its tokens made, unless `keeps_links`.
@@ -363,7 +379,7 @@ async def rotate_client_secret(
 async def rotate_webhook_secret(
     connection: Connection[Record], application_id: str, sealed: bytes, keep_previous_for: timedelta
 ) -> bool:
-    """Sign webhooks with `sealed` from now on. Returns whether there is such an application.
+    """Sign webhooks with `sealed` from now on, and return whether the application exists.
 
     The secret so far signs beside the new one for `keep_previous_for`, so that receivers can change over.
     """
@@ -380,7 +396,7 @@ async def rotate_webhook_secret(
 async def set_signature_key(
     connection: Connection[Record], application_id: str, sealed: bytes | None, keep_previous_for: timedelta
 ) -> bool:
-    """Sign with `sealed` from now on; none ends signing. Returns whether there is such an application.
+    """Sign forwarded requests with `sealed` from now on (None: no longer), and return whether the application exists.
 
     The key so far signs beside the new one for `keep_previous_for`, so that origins can change over.
     """
@@ -397,7 +413,10 @@ async def set_signature_key(
 
 
 def settings_of(application: Application) -> dict[str, Any]:
-    """What the audit log keeps: every setting, and of X-Service-Auth only a mark that changes with its value."""
+    """Return the application's settings as the audit log records them.
+
+    Of X-Service-Auth the log gets only a mark that changes with its value.
+    """
     return {
         "name": application.name,
         "cname_target": application.cname_target,
@@ -419,16 +438,20 @@ def settings_of(application: Application) -> dict[str, Any]:
 
 
 def _mark(envelope: bytes | None) -> str:
+    """Return `off`, or `on` with six hex digits that change with the envelope."""
     return "off" if envelope is None else f"on ({hashlib.sha256(envelope).hexdigest()[:6]})"
 
 
-async def _take_targets(
+async def _reserve_targets(
     connection: Connection[Record],
     application_id: str,
     targets: Collection[str | None],
     proven: Collection[TargetContest],
 ) -> None:
-    """Raises: `CnameTargetTaken`."""
+    """Reserve cname targets for the application; move here those whose contests are proven or have lapsed.
+
+    Raises: `CnameTargetTaken`.
+    """
     wanted = sorted(filter(None, targets))
     if not wanted:
         return
@@ -442,15 +465,15 @@ async def _take_targets(
     for contest in contests:
         match contest.kind:
             case "target":
-                await _lose_target(connection, contest.target, contest.rival)
+                await _release_lost_target(connection, contest.target, contest.rival)
             case "domain":
-                await ownership.take_away(connection, contest.target, contest.rival, "moved")
+                await ownership.revoke_ownership(connection, contest.target, contest.rival, "moved")
 
 
 async def _find_contests(
     connection: Connection[Record], application_id: str, wanted: Sequence[str]
 ) -> list[TargetContest]:
-    """Those about names that the application does not have as targets already."""
+    """Return what other applications have of the wanted names that the application does not have as targets already."""
     rows = await connection.fetch(
         "select t.name as target, kind, rival, has_lapsed from unnest($2::text[]) t (name), lateral ("
         f"select 'target' as kind, id as rival, {_TARGET_HAS_LAPSED} as has_lapsed from applications"
@@ -468,8 +491,8 @@ async def _find_contests(
     return [TargetContest(**row) for row in rows]
 
 
-async def _lose_target(connection: Connection[Record], target: str, application_id: str) -> None:
-    """The application has no use of the target any more, nor is it remembered as having had it."""
+async def _release_lost_target(connection: Connection[Record], target: str, application_id: str) -> None:
+    """Remove a target from the application that lost it, and record that; it is not remembered as having had it."""
     before = await get_application(connection, application_id)
     row = await connection.fetchrow(
         "update applications set cname_target = case when cname_target = $2 then $3 else cname_target end,"
@@ -490,7 +513,7 @@ async def _lose_target(connection: Connection[Record], target: str, application_
 
 
 def _assignment(column: str, place: int) -> str:
-    """A cname target that changes is the application's from now on."""
+    """Return the SQL that sets a column; a cname target that changes gets the time from which it counts, too."""
     assigned = f"{column} = ${place}"
     if column not in ("cname_target", "secure_cname_target"):
         return assigned
@@ -499,7 +522,7 @@ def _assignment(column: str, place: int) -> str:
 
 
 async def _remember_targets(connection: Connection[Record], application_id: str, changes: ApplicationChanges) -> None:
-    """The targets that the application gives up."""
+    """Remember the application as the last holder of the targets that the changes make it give up."""
     changed = [column for column in ("cname_target", "secure_cname_target") if column in changes]
     if not changed:
         return

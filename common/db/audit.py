@@ -30,12 +30,12 @@ _LONGEST_TEXT = 300
 _COLUMNS = "id, at, way, actor, request_id, application_id, action, subject, before, after"
 _AFTER_ALL = "aud_g"  # ids go on in hexadecimal
 
-Look = Callable[[], Awaitable[Mapping[str, Any]]]
+ReadState = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """A change. `subject` is what was changed: a domain, an application's or a user's id."""
+    """A recorded change. `subject` is what was changed: a domain, an application's or a user's id."""
 
     id: str
     at: datetime
@@ -59,7 +59,7 @@ async def record(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """The organisation is the application's, where one is given."""
+    """Record an action of the current actor; the organisation is the application's, where an application is given."""
     actor = current_actor()
     if actor is None:
         return
@@ -82,7 +82,10 @@ async def record(
 async def record_many(
     connection: Connection, action: str, after: Mapping[str, Mapping[str, Any]], *, application_id: str
 ) -> None:
-    """One action on several subjects of an application: what each of them is after it."""
+    """Record one action of the current actor on several subjects of an application.
+
+    `after` maps each subject to its new state.
+    """
     actor = current_actor()
     if actor is None or not after:
         return
@@ -102,15 +105,15 @@ async def record_many(
 
 @asynccontextmanager
 async def recorded(
-    connection: Connection, action: str, subject: str, look: Look, *, application_id: str
+    connection: Connection, action: str, subject: str, read_state: ReadState, *, application_id: str
 ) -> AsyncIterator[None]:
-    """Record how the block changes what `look` sees; nothing if it sees no difference."""
+    """Record how the block changes what `read_state` returns; nothing if that does not differ."""
     if current_actor() is None:
         yield
         return
-    before = await look()
+    before = await read_state()
     yield
-    await record_difference(connection, action, subject, before, await look(), application_id)
+    await record_difference(connection, action, subject, before, await read_state(), application_id)
 
 
 async def record_difference(
@@ -121,7 +124,7 @@ async def record_difference(
     after: Mapping[str, Any],
     application_id: str,
 ) -> None:
-    """Record what differs, if anything does."""
+    """Record the fields in which `before` and `after` differ, if any do."""
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     if changed:
         await record(
@@ -144,8 +147,10 @@ async def list_entries(
     subject: str | None = None,
     request_id: str | None = None,
 ) -> list[AuditEntry]:
-    """Newest first; those older than the entry `before`. Of one application, of some organisations, or all; of one
-    subject or request."""
+    """Return at most `limit` entries that are older than the entry with the id `before` (None: all), newest first.
+
+    The other arguments narrow them to an application, some organisations, a subject or a request.
+    """
     conditions, values = ["id < $1"], [before or _AFTER_ALL]
     sources = "audit"
     for column, value in (("application_id", application_id), ("subject", subject), ("request_id", request_id)):
@@ -169,13 +174,14 @@ async def list_entries(
 
 
 def _bounded(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Long texts are cut: the log states what changed, and keeps no copy of it."""
+    """Return the values with long texts cut: the log states what changed, and keeps no copy of it."""
     if values is None:
         return None
     return {name: _cut(value) for name, value in values.items()}
 
 
 def _cut(value: Any) -> Any:
+    """Return the value as the log stores it: texts of 300 characters, lists of 50 items at most, times in ISO 8601."""
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         return f"{value[:_LONGEST_TEXT]}… ({len(value)} characters)"
     if isinstance(value, list | tuple) and len(value) > 50:

@@ -39,7 +39,7 @@ _TABLE = ClaimTable("batches", key="id")
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Have these records monitored, as `monitored_domains.add`."""
+    """A request to have these records monitored, as `monitored_domains.add` does."""
 
     domain: str
     subdomain: str | None
@@ -49,7 +49,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Unwatch:
-    """Stop monitoring the name, as `monitored_domains.remove`."""
+    """A request to stop monitoring the name, as `monitored_domains.remove` does."""
 
     domain: str
     subdomain: str | None
@@ -57,20 +57,20 @@ class Unwatch:
 
 
 @dataclass(frozen=True, slots=True)
-class NotUnderstood:
-    """An item that fails for `reason`. The names are as sent; None if absent."""
+class InvalidItem:
+    """An item that cannot be done for `reason`. The names are as sent; None if absent."""
 
     domain: str | None
     subdomain: str | None
     reason: str
 
 
-NewItem = Watch | Unwatch | NotUnderstood
+NewItem = Watch | Unwatch | InvalidItem
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One that has no outcome yet."""
+    """An item of a batch that has no outcome yet."""
 
     number: int
     request: Watch | Unwatch
@@ -78,7 +78,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A claimed row. `failures` were of work that raised, since an item was done last; deaths do not count."""
+    """A claimed batch.
+
+    `failures` counts claims that ended in an error since the last item was done; claims of monitors that died do not
+    count.
+    """
 
     id: str
     application_id: str
@@ -90,6 +94,7 @@ class Batch:
 
     @property
     def key(self) -> str:
+        """Return what identifies the claim in its table: the batch's id."""
         return self.id
 
 
@@ -104,7 +109,7 @@ class FailedItem:
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """What became of a batch so far; `failed` are in the order sent."""
+    """The outcomes of a batch so far; `failed` are in the order sent."""
 
     application_id: str
     is_over: bool
@@ -113,7 +118,7 @@ class BatchProgress:
 
 
 async def submit(connection: Connection, application_id: str, kind: Kind, items: Sequence[NewItem]) -> str:
-    """Accept a batch, in the caller's transaction. Returns its id."""
+    """Accept a batch in the caller's transaction, and return its id."""
     batch_id = f"bat_{secrets.token_hex(16)}"
     await connection.execute(
         "insert into batches (id, application_id, kind, due_at, request_id) values ($1, $2, $3, now(), $4)",
@@ -133,14 +138,14 @@ async def submit(connection: Connection, application_id: str, kind: Kind, items:
         [item.domain for item in items],
         [item.subdomain for item in items],
         [_as_json(item) for item in items],
-        [item.reason if isinstance(item, NotUnderstood) else None for item in items],
+        [item.reason if isinstance(item, InvalidItem) else None for item in items],
     )
     await connection.execute("select wake_listeners($1)", CHANNEL)
     return batch_id
 
 
 async def find(connection: Connection, batch_id: str) -> BatchProgress | None:
-    """What became of the batch; None if there is none or it was submitted too long ago."""
+    """Return the outcomes of the batch so far; None if there is none or it was submitted too long ago."""
     batch = await connection.fetchrow(
         "select application_id, due_at is null as is_over from batches"
         " where id = $1 and submitted_at > now() - make_interval(days => $2)",
@@ -190,6 +195,7 @@ _CLAIM = f"""
 
 
 async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -> list[Batch]:
+    """Claim at most `most` batches for `lease_seconds`: of each application its first that is not over."""
     return [Batch(**row) for row in await connection.fetch(_CLAIM, most, lease_seconds)]
 
 
@@ -197,6 +203,7 @@ extend = _TABLE.extend
 
 
 async def postpone(connection: Connection, batch: Batch, /, *, delay_seconds: float, last_error: str) -> None:
+    """End the claim after an error of ours, and make the batch due again in `delay_seconds`."""
     await _TABLE.try_write(
         connection,
         batch,
@@ -208,7 +215,7 @@ async def postpone(connection: Connection, batch: Batch, /, *, delay_seconds: fl
 
 
 async def next_due_seconds(connection: Connection, /) -> float | None:
-    """Of the batches that need not wait for another."""
+    """Return in how many seconds the next batch that need not wait for another is due, or None if there is none."""
     seconds: float | None = await connection.fetchval(
         f"{_FIRST} select extract(epoch from min(due_at) - clock_timestamp())::float8 from first where {IS_FREE}"
     )
@@ -216,7 +223,10 @@ async def next_due_seconds(connection: Connection, /) -> float | None:
 
 
 async def hold(connection: Connection, batch: Batch) -> None:
-    """Lock the batch until the transaction ends. Raises: `FenceLost`."""
+    """Lock the claimed batch until the transaction ends.
+
+    Raises: `FenceLost`.
+    """
     if not await connection.fetchval(
         "select true from batches where id = $1 and fence = $2 and lease_until is not null for no key update",
         batch.id,
@@ -226,7 +236,7 @@ async def hold(connection: Connection, batch: Batch) -> None:
 
 
 async def next_item(connection: Connection, batch: Batch) -> Item | None:
-    """The first that has no outcome yet. The caller holds the batch."""
+    """Return the first item that has no outcome yet, or None. The caller holds the batch."""
     row = await connection.fetchrow(
         "select number, domain, subdomain, request from batch_items where batch_id = $1 and outcome is null"
         " order by number limit 1",
@@ -236,8 +246,11 @@ async def next_item(connection: Connection, batch: Batch) -> Item | None:
 
 
 async def record_outcome(connection: Connection, batch: Batch, item: Item, *, failure: str | None) -> None:
-    """The caller holds the batch. The commit does not wait for the disk (seen: 5 ms an item, 1.5 without): a server
-    that crashes forgets the outcome and what the item did together, and `record_over` makes all of them durable."""
+    """Record that the item succeeded, or why it failed. The caller holds the batch.
+
+    The commit does not wait for the disk (seen: 5 ms an item, 1.5 without): a server that crashes forgets the outcome
+    and what the item did together, and `record_over` makes all of them durable.
+    """
     await connection.execute("set local synchronous_commit = off")
     await connection.execute(
         "update batch_items set outcome = case when $3::text is null then 'succeeded' else 'failed' end, reason = $3"
@@ -251,7 +264,10 @@ async def record_outcome(connection: Connection, batch: Batch, item: Item, *, fa
 
 
 async def record_over(connection: Connection, batch: Batch) -> None:
-    """Every item has its outcome, and the application's next batch may run. The caller holds the batch."""
+    """End a batch whose items all have their outcome, so that the application's next batch may run.
+
+    The caller holds the batch.
+    """
     await connection.execute(
         "update batches set due_at = null, lease_until = null, attempts = 0, failures = 0, last_error = null"
         " where id = $1",
@@ -275,16 +291,18 @@ async def record_over(connection: Connection, batch: Batch) -> None:
 
 
 def _as_json(item: NewItem) -> dict[str, Any]:
+    """Return what the item asks for, as it is stored until its turn."""
     match item:
         case Watch(records=watched, labels=labels):
             return {"records": [records.as_json(record) for record in watched], "labels": asdict(labels)}
         case Unwatch(only_if_empty=only_if_empty):
             return {"only_if_empty": only_if_empty}
-        case NotUnderstood():
+        case InvalidItem():
             return {}
 
 
 def _request(kind: Kind, row: asyncpg.Record) -> Watch | Unwatch:
+    """Return the request that `_as_json` stored."""
     domain, subdomain, stored = row["domain"], row["subdomain"], row["request"]
     if kind == "delete":
         return Unwatch(domain, subdomain, stored["only_if_empty"])

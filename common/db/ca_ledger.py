@@ -56,8 +56,11 @@ KEPT_DAYS = 8
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many an authority allows: orders an account in 3 hours; certificates a registered domain, and the very same
-    names, in 7 days; validations of one name that may fail in an hour. The defaults are Let's Encrypt's (2025)."""
+    """The numbers that an authority allows; the defaults are Let's Encrypt's (2025).
+
+    Orders of an account in 3 hours; certificates of a registered domain, and of the very same names, in 7 days;
+    validations of one name that may fail in an hour.
+    """
 
     orders_per_account: int = 300
     certificates_per_registered_domain: int = 50
@@ -66,6 +69,7 @@ class Limits:
 
     @classmethod
     def of(cls, settings: Settings) -> Limits:
+        """Return the limits that the settings give."""
         return cls(
             settings.acme_orders_per_account,
             settings.acme_certificates_per_registered_domain,
@@ -75,7 +79,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Full:
+class LimitReached:
     """A limit that leaves no room now, and when it will."""
 
     limit: str
@@ -85,7 +89,7 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class _LimitScope:
-    """What a limit counts: entries of a window that meet the condition, of the account or of one name's."""
+    """What a limit counts: entries of a window that meet the condition, of the account or of one name."""
 
     condition: str
     seconds: float
@@ -104,7 +108,7 @@ _SCOPES: Mapping[str, _LimitScope] = MappingProxyType(
     }
 )
 
-WORDS: Mapping[str, str] = MappingProxyType(
+LIMIT_DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
     {
         "orders_per_account": "orders of the account in 3 hours",
         "orders_per_application": "orders of one application in 3 hours",
@@ -118,16 +122,16 @@ WORDS: Mapping[str, str] = MappingProxyType(
 
 async def reserve(
     connection: Connection, order: Order, issuer: str, limits: Limits, urgency: Urgency, *, is_exempt: bool
-) -> int | Full:
-    """Count an order that is about to be sent. Returns the reservation, or the limit that leaves no room for it.
+) -> int | LimitReached:
+    """Count an order that is about to be sent, and return the reservation, or the limit that leaves no room for it.
 
     Raises: `FenceLost`.
     """
     await _lock(connection, issuer)  # a statement of its own: what it waited for, the next one sees
     counted = ("failed_validations",) if is_exempt else tuple(_SCOPES)
-    limited, arguments = _limited(issuer, order.domain, limits, urgency, counted)
+    limited, arguments = _limit_queries(issuer, order.domain, limits, urgency, counted)
     if not is_exempt:
-        limited += _of_application(arguments, order.application_id, limits, urgency)
+        limited += _application_query(arguments, order.application_id, limits, urgency)
     row = await connection.fetchrow(
         f"""
         with limited as materialized ({limited}),
@@ -151,22 +155,23 @@ async def reserve(
     if not row["is_ours"]:
         raise FenceLost(f"the order of {order.domain} is another's now")
     reservation: int | None = row["reservation"]
-    return Full(row["name"], row["most"], row["free_at"]) if reservation is None else reservation
+    return LimitReached(row["name"], row["most"], row["free_at"]) if reservation is None else reservation
 
 
 async def record_placed(connection: Connection, reservation: int, order_url: str) -> None:
+    """Record that the authority accepted the reserved order, and its URL there."""
     await connection.execute(
         "update ca_ledger set state = 'placed', order_url = $2 where id = $1", reservation, order_url
     )
 
 
-async def give_back(connection: Connection, reservation: int) -> None:
-    """The order never was made."""
+async def cancel_reservation(connection: Connection, reservation: int) -> None:
+    """Remove the reservation of an order that was never made, so that it counts no longer."""
     await connection.execute("delete from ca_ledger where id = $1 and state = 'reserved'", reservation)
 
 
 async def record_failed_validation(connection: Connection, issuer: str, domain: str, order_url: str) -> None:
-    """Counts once an order; one that was placed before the ledger knew it counts too."""
+    """Count a failed validation once for each order, also for an order that was placed before the ledger knew it."""
     failed = await connection.execute(
         "update ca_ledger set state = 'failed' where order_url = $1 and issuer = $2 and state <> 'failed'",
         order_url,
@@ -188,21 +193,24 @@ async def record_failed_validation(connection: Connection, issuer: str, domain: 
 
 async def next_slot(
     connection: Connection, issuer: str, domain: str, application_id: str, limits: Limits, urgency: Urgency = "new"
-) -> Full | None:
-    """The limit that keeps the application's order for the domain waiting longest; none when one could be sent now."""
-    limited, arguments = _limited(issuer, domain, limits, urgency, tuple(_SCOPES))
-    limited += _of_application(arguments, application_id, limits, urgency)
+) -> LimitReached | None:
+    """Return the limit that keeps the application's order for the domain waiting longest; None if none does."""
+    limited, arguments = _limit_queries(issuer, domain, limits, urgency, tuple(_SCOPES))
+    limited += _application_query(arguments, application_id, limits, urgency)
     row = await connection.fetchrow(
         f"select * from ({limited}) limited where free_at is not null order by free_at desc limit 1", *arguments
     )
-    return None if row is None else Full(row["name"], row["most"], row["free_at"])
+    return None if row is None else LimitReached(row["name"], row["most"], row["free_at"])
 
 
-def _limited(
+def _limit_queries(
     issuer: str, domain: str, limits: Limits, urgency: Urgency, counted: Sequence[str]
 ) -> tuple[str, list[object]]:
-    """A query for each limit's name, how many it allows, and, when so many are taken, when the first of them leaves the
-    window; and its arguments, of which the first three are issuer, domain and registered domain."""
+    """Return a query of how full each limit is, and its arguments.
+
+    Its columns: the limit's name, how many it allows, and, when so many are taken, when the first of them leaves the
+    window. The first three arguments are issuer, domain and registered domain.
+    """
     columns = {"domain": "and domain = $2", "registered_domain": "and registered_domain = $3", None: ""}
     arguments: list[object] = [issuer, domain, parse_domain(domain).registrable]
     selects = []
@@ -219,9 +227,11 @@ def _limited(
     return f"with known as ({known}) " + " union all ".join(selects), arguments
 
 
-def _of_application(arguments: list[object], application_id: str, limits: Limits, urgency: Urgency) -> str:
-    """One more such query, and its arguments: whether the application has its share of the account's orders. It has
-    none free before so many orders have left the window as it needs if all of them are its own."""
+def _application_query(arguments: list[object], application_id: str, limits: Limits, urgency: Urgency) -> str:
+    """Return one more such query, for the application's share of the account's orders, and add its arguments.
+
+    The application has no order free before so many have left the window as it needs if all of them are its own.
+    """
     scope, first = _SCOPES["orders_per_account"], len(arguments) + 1
     multiple = _COMPROMISED_APPLICATION_SHARE if urgency == "compromised" else _APPLICATION_SHARE
     arguments += [application_id, share_of("orders_per_account", limits, urgency)]
@@ -241,7 +251,7 @@ def _of_application(arguments: list[object], application_id: str, limits: Limits
 
 
 def share_of(limit: str, limits: Limits, urgency: Urgency) -> int:
-    """How much of a limit an urgency may use up; one at least."""
+    """Return how many of a limit an urgency may use up; at least one."""
     most: int = getattr(limits, limit)
     if limit == "failed_validations" or urgency == "compromised":
         return most
@@ -250,7 +260,7 @@ def share_of(limit: str, limits: Limits, urgency: Urgency) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LedgerCount:
-    """How much of a limit is used at one issuer; `subject` is a name, or empty for the account."""
+    """The used part of a limit at one issuer; `subject` is a name, or empty for the account."""
 
     issuer: str
     limit: str
@@ -260,8 +270,8 @@ class LedgerCount:
     """When the oldest one counted leaves the window."""
 
 
-async def standings(connection: Connection, *, most: int = 10) -> list[LedgerCount]:
-    """What counts at each issuer now: of each limit the `most` subjects that are fullest."""
+async def list_usage(connection: Connection, *, most: int = 10) -> list[LedgerCount]:
+    """Return what counts at each issuer now: of each limit the `most` subjects that are fullest."""
     found = []
     for limit, scope in _SCOPES.items():
         subject = scope.column or "''"
@@ -278,4 +288,5 @@ async def standings(connection: Connection, *, most: int = 10) -> list[LedgerCou
 
 
 async def _lock(connection: Connection, issuer: str) -> None:
+    """Lock the issuer's ledger until the transaction ends."""
     await locks.hold(connection, "ca_ledger", issuer)

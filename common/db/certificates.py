@@ -27,7 +27,7 @@ KEPT_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What an issuer gave. `chain` is PEM, leaf first; `private_key` is an envelope."""
+    """A certificate as issued. `chain` is PEM, leaf first; `private_key` is an envelope."""
 
     issuer: str
     chain: str
@@ -38,7 +38,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class InService:
-    """The certificate edges present for a domain, for people to look at. `live_at` may be of the one before."""
+    """The certificate that edges present for a domain, for people to look at. `live_at` may be of the one before."""
 
     issuer: str
     not_before: datetime
@@ -57,18 +57,20 @@ class RevokedCertificate:
 
 
 def key_identity(domain: str) -> str:
-    """The envelope's identity: the domain alone, so that the same application can adopt what it released."""
+    """Return the identity under which a certificate's private key is sealed.
+
+    It is made from the domain alone, so that the same application can adopt what it released.
+    """
     return f"certificate/{domain}/private-key"
 
 
 async def lock_domain(connection: Connection, domain: str) -> None:
-    """Hold other transactions' changes to this domain's certificate and order until this one ends."""
+    """Keep other transactions from changing this domain's certificate and order until this one ends."""
     await locks.hold(connection, "domain", domain)
 
 
 async def find_in_service(connection: Connection, domain: str, application_id: str) -> Literal["live", "new"] | None:
-    """The state of the application's certificate that is in service and still valid: served by all edges, or not yet;
-    None if there is none."""
+    """Return whether the application's valid certificate in service is `live` at all edges or `new`; None if none."""
     state: Literal["live", "new"] | None = await connection.fetchval(
         "select case when live_at is null then 'new' else 'live' end from certificates"
         " where domain = $1 and application_id = $2 and released_at is null and not_after > now()",
@@ -79,7 +81,7 @@ async def find_in_service(connection: Connection, domain: str, application_id: s
 
 
 async def find_known(connection: Connection, domains: Collection[str]) -> set[str]:
-    """Those of the names that have an order, or a certificate of any application, in service or not."""
+    """Return the names that have an order, or a certificate of any application, in service or not."""
     rows = await connection.fetch(
         "select wanted.domain as name from unnest($1::text[]) as wanted (domain)"
         " where exists (select from orders o where o.domain = wanted.domain)"
@@ -90,7 +92,10 @@ async def find_known(connection: Connection, domains: Collection[str]) -> set[st
 
 
 async def adopt(connection: Connection, domain: str, application_id: str) -> bool:
-    """Put the certificate this application released back into service, if it is still good for an hour."""
+    """Put the certificate that this application released back into service, if it is valid for another hour.
+
+    Returns whether there was one.
+    """
     status = await connection.execute(
         "update certificates set released_at = null, live_at = null"
         " where domain = $1 and application_id = $2 and released_at is not null"
@@ -140,6 +145,7 @@ async def store(connection: Connection, domain: str, application_id: str, certif
 
 
 async def set_live(connection: Connection, domain: str) -> None:
+    """Record that all edges serve the domain's certificate from now on."""
     await connection.execute(
         "update certificates set live_at = clock_timestamp() where domain = $1 and released_at is null",
         domain,
@@ -147,7 +153,7 @@ async def set_live(connection: Connection, domain: str) -> None:
 
 
 async def chain_in_service(connection: Connection, domain: str) -> str | None:
-    """What edges present for the domain: PEM, leaf first."""
+    """Return the chain that edges present for the domain (PEM, leaf first), or None without a certificate."""
     chain: str | None = await connection.fetchval(
         "select chain from certificates where domain = $1 and released_at is null", domain
     )
@@ -155,6 +161,7 @@ async def chain_in_service(connection: Connection, domain: str) -> str | None:
 
 
 async def describe(connection: Connection, domain: str) -> InService | None:
+    """Return the certificate that edges present for the domain, or None."""
     row = await connection.fetchrow(
         "select issuer, not_before, not_after, issued_at, live_at from certificates"
         " where domain = $1 and released_at is null",
@@ -166,8 +173,10 @@ async def describe(connection: Connection, domain: str) -> InService | None:
 async def mark_revoked(
     connection: Connection, domain: str, application_id: str, reason: int
 ) -> RevokedCertificate | None:
-    """The certificate this application has for the domain, served or kept, from now on never adopted; none where there
-    is none, or where it is being revoked already."""
+    """Mark the application's certificate for the domain as to be revoked, so that it is never adopted; return it.
+
+    None if there is no valid one, served or kept, or if it is being revoked already.
+    """
     row = await connection.fetchrow(
         "update certificates set revoke_reason = $3 where domain = $1 and application_id = $2"
         " and revoke_reason is null and not_after > now()"
@@ -180,7 +189,7 @@ async def mark_revoked(
 
 
 async def last_released(connection: Connection, domain: str) -> str | None:
-    """Whose certificate for the domain was released last and is still kept: an application's id."""
+    """Return the id of the application whose certificate for the domain was released last and is kept, or None."""
     application_id: str | None = await connection.fetchval(
         "select application_id from certificates where domain = $1 and released_at is not null"
         " order by released_at desc limit 1",

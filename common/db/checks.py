@@ -44,16 +44,17 @@ class DueCheck:
 
     @property
     def tenant(self) -> str:
+        """Return the application, between which monitors share their capacity."""
         return self.application_id
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A claimed row: whose records to look at, and what was known of them.
+    """A claimed row: whose records to check, and what was known of them.
 
-    `has_long_ttl`: at the last check a record had a TTL longer than the check interval.
-    `reported` is what was last reported missing, if its return is still to be reported; `held_at` is since
-    when more is missing than that, and held back.
+    `has_long_ttl`: at the last check a record had a TTL longer than the check interval. `reported` is what was last
+    reported missing, if its return is still to be reported; `held_at` is since when more is missing than that, and held
+    back.
     """
 
     id: str
@@ -73,12 +74,13 @@ class Check:
 
     @property
     def key(self) -> str:
+        """Return what identifies the claim in its table: the monitored domain's id."""
         return self.id
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What becomes of a check's row. `reported` and `held_at` as in `Check`; `evidence` is JSON.
+    """The result of a check, to be written. `reported` and `held_at` as in `Check`; `evidence` is JSON.
 
     `has_turned`: from all present to something missing. Not `is_complete`: something could not be asked.
     """
@@ -182,8 +184,11 @@ _RECORD = """
 
 
 async def find_due(connection: Connection, /, *, most: int, full: Collection[str] = ()) -> list[DueCheck]:
-    """What is due and free, the longest due first: all of it, or, if that is more than `most`, the beginnings of
-    applications' lines, as much of each as is its part of `most`; but for those of applications that are `full`."""
+    """Return checks that are due and free, the longest due first.
+
+    That is all of them, or, if there are more than `most`, the beginnings of applications' lines, an equal part of
+    `most` of each, without those of applications that are `full`.
+    """
     rows = await connection.fetch(_DUE, most + 1)
     if len(rows) > most:
         rows = await connection.fetch(_LINES, most, list(full))
@@ -191,10 +196,9 @@ async def find_due(connection: Connection, /, *, most: int, full: Collection[str
 
 
 async def claim(connection: Connection, due: Collection[DueCheck], /, *, lease_seconds: float) -> list[Check]:
-    """Those of them that still are due and free.
+    """Claim those of the checks that are still due and free, and read what they are about.
 
-    Their records are read when they are ours: an edit from then on moves the fence, an edit before
-    has been seen.
+    The records are read when the rows are ours: an edit from then on moves the fence, an edit before has been seen.
     """
     taken = await connection.fetch(_CLAIM, [each.id for each in due], lease_seconds)
     rows = await connection.fetch(_READ, *(list(column) for column in zip(*taken, strict=True))) if taken else []
@@ -206,15 +210,17 @@ next_due_seconds = partial(_TABLE.next_due_seconds, condition="true")
 
 
 async def postpone(connection: Connection, check: Check, /, *, delay_seconds: float) -> None:
+    """End the claim without a result, and make the check due again in `delay_seconds`."""
     await _TABLE.try_write(
         connection, check, "lease_until = null, due_at = clock_timestamp() + make_interval(secs => $3)", delay_seconds
     )
 
 
 async def record_outcomes(connection: Connection, outcomes: Sequence[CheckOutcome]) -> set[str]:
-    """Write them all and end their leases. Returns the ids of those that still counted, each under its own fence.
+    """Write the outcomes and end their leases, and return the ids of those that were still held under their own fence.
 
-    Who was asked for once more since its check began stays due."""
+    A domain whose check was requested once more since this one began stays due.
+    """
     rows = await connection.fetch(
         _RECORD,
         [outcome.check.id for outcome in outcomes],
@@ -240,8 +246,7 @@ async def record_outcomes(connection: Connection, outcomes: Sequence[CheckOutcom
 
 
 async def lock_guard(connection: Connection) -> bool:
-    """Lock the guard until the transaction ends. Returns whether an operator lets alarms out whatever their
-    number."""
+    """Lock the mass guard until the transaction ends, and return whether an operator has released alarms for now."""
     is_released: bool = await connection.fetchval(
         "select released_until > clock_timestamp() from mass_guard for update"
     )
@@ -249,7 +254,7 @@ async def lock_guard(connection: Connection) -> bool:
 
 
 async def count_turned(connection: Connection, *, others_than: Collection[str], within_seconds: float) -> Counter[str]:
-    """How many other domains of each application lately turned from present to missing."""
+    """Count, by application, the other domains that turned from present to missing in the last `within_seconds`."""
     rows = await connection.fetch(
         "select application_id, count(*) from checks"
         " where turned_missing_at > clock_timestamp() - make_interval(secs => $1) and id <> all($2)"
@@ -263,7 +268,7 @@ async def count_turned(connection: Connection, *, others_than: Collection[str], 
 async def count_rechecked(
     connection: Connection, *, others_than: Collection[str], within_seconds: float
 ) -> Counter[str]:
-    """How many other domains of each application, of which something was known, were lately looked at again."""
+    """Count, by application, the other domains of a known state that were checked in the last `within_seconds`."""
     rows = await connection.fetch(
         "select application_id, count(*) from checks"
         " where rechecked_at > clock_timestamp() - make_interval(secs => $1) and id <> all($2)"
@@ -275,10 +280,7 @@ async def count_rechecked(
 
 
 async def release_alarms(connection: Connection, *, for_seconds: float) -> int:
-    """Let alarms out for a while: held ones are checked once more, at once, and sent if they are confirmed.
-
-    Returns how many domains that is.
-    """
+    """Release alarms for a while: held ones are checked once more at once, and sent if confirmed. Return how many."""
     await connection.execute(
         "update mass_guard set released_until = clock_timestamp() + make_interval(secs => $1)", for_seconds
     )
@@ -301,14 +303,17 @@ async def release_alarms(connection: Connection, *, for_seconds: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """`held` domains whose alarms wait; `overdue_seconds` of the domain that has been due the longest."""
+    """Work that waits: `held` domains whose alarms are held back; how long the longest due check has waited."""
 
     held: int
     overdue_seconds: float
 
 
 async def measure_backlog(connection: Connection, *, held_within_seconds: float | None = None) -> Backlog:
-    """With `held_within_seconds`, of alarms held those that have not waited longer."""
+    """Count the held alarms, and measure how late checks are.
+
+    `held_within_seconds` leaves out alarms that have been held for longer.
+    """
     row = await connection.fetchrow(
         """
         select (select count(*) from monitored_domains where alarm_held_at is not null
@@ -345,4 +350,5 @@ def _records(stored: list[dict[str, Any]] | None) -> Records | None:
 
 
 def _dump(records: Records | None) -> str | None:
+    """Return the records as JSON text, or None."""
     return None if records is None else orjson.dumps([as_json(record) for record in records]).decode()

@@ -22,15 +22,20 @@ IS_FREE = "(lease_until is null or lease_until <= now())"
 
 
 class FencedRow(Protocol):
+    """A claimed row, as far as leases need it."""
+
     @property
-    def key(self) -> str: ...
+    def key(self) -> str:
+        """Return the value of the table's key column, as text."""
+
     @property
-    def fence(self) -> int: ...
+    def fence(self) -> int:
+        """Return the number of the claim: a later claim of the row has another."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimTable:
-    """`key` is the column of the claims' keys, `key_type` its SQL type."""
+    """The leases of one table. `key` is the column of the claims' keys, `key_type` its SQL type."""
 
     table: str
     key: str
@@ -38,15 +43,17 @@ class ClaimTable:
 
     @staticmethod
     def taken(lease_seconds: str) -> str:
-        """The assignments that claim a row; `lease_seconds` is the placeholder of the lease's length."""
+        """Return the assignments that claim a row; `lease_seconds` is the placeholder of the lease's length."""
         return (
             "fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,"
             f" lease_until = clock_timestamp() + make_interval(secs => {lease_seconds})"
         )
 
     async def extend(self, connection: Connection, claims: Collection[FencedRow], *, lease_seconds: float) -> set[str]:
-        """Lease the claims that still run for `lease_seconds` from now. Returns the keys still held. Rows are locked in
-        the order of their keys, as by every statement that locks several."""
+        """Extend the leases of the claims to `lease_seconds` from now, and return the keys still held.
+
+        Rows are locked in the order of their keys, as by every statement that locks several.
+        """
         rows = await connection.fetch(
             f"""
             with held as materialized (
@@ -67,7 +74,10 @@ class ClaimTable:
     async def try_write(
         self, connection: Connection, claim: FencedRow, assignments: str, *values: object, returning: str = "fence"
     ) -> Record | None:
-        """Write the row if it is still this claim's; None if it is not. `assignments` take `values` from $3 on."""
+        """Write the row if this claim still holds it, and return it; None if not.
+
+        `assignments` get `values` from $3 on.
+        """
         return await connection.fetchrow(
             f"update {self.table} set {assignments} where {self.key} = $1::text::{self.key_type} and fence = $2"
             f" and lease_until is not null returning {returning}",
@@ -77,16 +87,22 @@ class ClaimTable:
         )
 
     async def write(self, connection: Connection, claim: FencedRow, assignments: str, *values: object) -> None:
-        """As `try_write`. Raises: `FenceLost`."""
+        """Write the row as `try_write` does.
+
+        Raises: `FenceLost` if the claim no longer holds it.
+        """
         if await self.try_write(connection, claim, assignments, *values) is None:
             raise self.lost(claim)
 
     def lost(self, claim: FencedRow) -> FenceLost:
+        """Return the error that another claim has taken over this row."""
         return FenceLost(f"{self.table}: {claim.key} was taken over by another claim")
 
     async def next_due_seconds(self, connection: Connection, *, condition: str = "due_at is not null") -> float | None:
-        """How long until the next row without a lease is due, negative when it is overdue. `condition` is that of a
-        partial index on ``due_at``, word for word."""
+        """Return in how many seconds the next row without a lease is due: negative when overdue, None without a row.
+
+        `condition` is that of a partial index on ``due_at``, word for word.
+        """
         seconds: float | None = await connection.fetchval(
             f"select extract(epoch from due_at - clock_timestamp())::float8 from {self.table}"
             f" where {condition} and {IS_FREE} order by due_at limit 1"

@@ -38,7 +38,10 @@ class TooManyConfigurations(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class RegisteredConfiguration:
-    """`secret_generation`: of the client secret whose token registered it; None where no token did."""
+    """A registered configuration of the connect modal.
+
+    `secret_generation`: of the client secret whose token registered it; None where no token did.
+    """
 
     id: str
     application_id: str
@@ -91,7 +94,10 @@ async def register(
 
 
 async def _refuse_beyond_bound(connection: Connection, application_id: str, digest: bytes) -> None:
-    """Raises: `TooManyConfigurations`."""
+    """Refuse another configuration of an application that has `MOST`.
+
+    Raises: `TooManyConfigurations`.
+    """
     is_full = await connection.fetchval(
         "select not exists (select from connect_configurations where application_id = $1 and digest = $2) and"
         " (select count(*) from (select from connect_configurations where application_id = $1 limit $3) own) >= $3",

@@ -108,7 +108,7 @@ async def power(
     if status == "INSERT 0 0":
         raise AlreadyEnrolled(domain)
     await _count_enrolment(connection, domain, "power", application_id)
-    await _see_to_certificate(connection, domain, application_id, "power")
+    await _request_certificate(connection, domain, application_id, "power")
     after = {"application_url": application_url, "root_path_access": root_path_access, "claim": claim}
     await audit.record(connection, "power.enrol", domain, application_id=application_id, after=after)
 
@@ -162,7 +162,7 @@ async def secure(
         redirect_to,
         claim,
     )
-    await _see_to_certificate(connection, domain, application_id, "secure")
+    await _request_certificate(connection, domain, application_id, "secure")
     after = {"application_url": application_url, "redirect_to": redirect_to, "claim": claim}
     await audit.record(connection, "secure.enrol", domain, application_id=application_id, after=after)
 
@@ -197,7 +197,7 @@ async def _audited(
 ) -> AsyncIterator[None]:
     """Record how the block changes the domain's settings."""
 
-    async def look() -> dict[str, Any]:
+    async def read_state() -> dict[str, Any]:
         row = await connection.fetchrow(
             "select application_url, root_path_access, redirect_to from domains"
             " where domain = $1 and product = $2 and application_id = $3",
@@ -207,7 +207,7 @@ async def _audited(
         )
         return dict(row) if row else {}
 
-    async with audit.recorded(connection, f"{product}.update", domain, look, application_id=application_id):
+    async with audit.recorded(connection, f"{product}.update", domain, read_state, application_id=application_id):
         yield
 
 
@@ -319,7 +319,7 @@ async def enrol_by_hand(connection: Connection[Record], application_id: str, new
         await orders.request_unproven(connection, sorted(unknown), application_id, hold_seconds=HOLD_SECONDS)
     for each in new:
         if each.domain in known:
-            await _see_to_certificate(connection, each.domain, application_id, each.product, is_proven=False)
+            await _request_certificate(connection, each.domain, application_id, each.product, is_proven=False)
     for product in ("power", "secure"):
         changes = {each.domain: each.audited for each in new if each.product == product}
         await audit.record_many(connection, f"{product}.enrol", changes, application_id=application_id)
@@ -360,7 +360,7 @@ async def _count_enrolment(connection: Connection[Record], domain: str, product:
         raise EnrolledTooOften(domain)
 
 
-async def _see_to_certificate(
+async def _request_certificate(
     connection: Connection[Record], domain: str, application_id: str, product: Product, *, is_proven: bool = True
 ) -> None:
     """Order it; where it is live already, that is news for this product alone."""

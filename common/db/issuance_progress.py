@@ -57,7 +57,7 @@ async def read_progress(connection: Connection, limits: Limits) -> IssuanceProgr
         MOST_COUNTED,
     )
     assert row is not None, "a select without a table has one row"
-    used = [each.used for each in await ca_ledger.standings(connection) if each.limit == "orders_per_account"]
+    used = [each.used for each in await ca_ledger.list_usage(connection) if each.limit == "orders_per_account"]
     share = share_of("orders_per_account", limits, "manual")
     seconds = seconds_until_ordered(row["waiting"], used or [0], share)
     return IssuanceProgress(

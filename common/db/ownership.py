@@ -167,7 +167,7 @@ async def forget(connection: Connection, domain: str) -> int:
     return len(rows)
 
 
-async def take_away(connection: Connection, domain: str, holder: str, reason: EndReason) -> bool:
+async def revoke_ownership(connection: Connection, domain: str, holder: str, reason: EndReason) -> bool:
     """End all that `holder` has of the name, and record that for its owner.
 
     Returns whether it held the name. Other moves wait until the transaction ends.

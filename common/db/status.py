@@ -228,7 +228,7 @@ async def _count_expiring(connection: Connection, start: int | None, end: int | 
 async def _standings(connection: Connection, limits: Limits) -> list[LimitUse]:
     return [
         LimitUse(each.issuer, each.limit, each.subject, each.used, int(getattr(limits, each.limit)), each.frees_at)
-        for each in await ca_ledger.standings(connection, most=_MOST_STANDINGS)
+        for each in await ca_ledger.list_usage(connection, most=_MOST_STANDINGS)
     ]
 
 

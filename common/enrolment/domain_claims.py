@@ -188,7 +188,7 @@ class DomainClaims:
             if verdict not in (OwnershipVerdict.ENROL, OwnershipVerdict.MOVE):
                 raise StandingChanged(name.text)
             if verdict is OwnershipVerdict.MOVE and standing.holder is not None:
-                await ownership.take_away(connection, name.text, standing.holder, "moved")
+                await ownership.revoke_ownership(connection, name.text, standing.holder, "moved")
                 _log.info(
                     "domain moved to another application",
                     domain=name.text,

@@ -40,7 +40,7 @@ async def transfer(
     url = url or application.application_url
     if url is None:
         raise NoOrigin(f"application {application.id} has no origin of its own")
-    await ownership.take_away(connection, name.text, former, "moved")
+    await ownership.revoke_ownership(connection, name.text, former, "moved")
     new = [NewDomain(name.text, product, url) for product in sorted(each.product for each in held)]
     await domains.enrol_by_hand(connection, application.id, new)
     return former

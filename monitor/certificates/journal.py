@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from common.db import ca_ledger, order_outcomes
-from common.db.ca_ledger import WAITS_FOR_LIMIT, WORDS, Full, Limits, Urgency
+from common.db.ca_ledger import LIMIT_DESCRIPTIONS, WAITS_FOR_LIMIT, LimitReached, Limits, Urgency
 from common.db.order_queue import Order, PlacedOrder
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
@@ -48,7 +48,7 @@ class OrderJournal:
             found = await ca_ledger.reserve(
                 connection, self._order, issuer, self._limits, self._urgency, is_exempt=is_exempt
             )
-        if isinstance(found, Full):
+        if isinstance(found, LimitReached):
             raise IssuanceFailed(
                 words_of(found), retry_after_seconds=self._seconds_until(found.free_at), kind="rate_limited"
             )
@@ -72,7 +72,7 @@ class OrderJournal:
             DatabaseUnavailable
         ):  # then it counts until its window has passed: the ledger errs on the safe side
             async with self._database.transaction() as connection:
-                await ca_ledger.give_back(connection, reservation)
+                await ca_ledger.cancel_reservation(connection, reservation)
 
     async def record_failed_validation(self, placed: Placed) -> None:
         async def write(connection: Connection) -> None:
@@ -93,9 +93,9 @@ class OrderJournal:
         return max((moment - self._now()).total_seconds(), 1.0)
 
 
-def words_of(full: Full) -> str:
+def words_of(full: LimitReached) -> str:
     """For the domain's owner."""
     return (
-        f"{WAITS_FOR_LIMIT}{full.most} of {full.most} {WORDS[full.limit]} are used,"
+        f"{WAITS_FOR_LIMIT}{full.most} of {full.most} {LIMIT_DESCRIPTIONS[full.limit]} are used,"
         f" and the next is free at {full.free_at:%Y-%m-%d %H:%M} UTC"
     )

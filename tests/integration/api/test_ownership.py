@@ -99,7 +99,7 @@ async def test_a_blocked_name_is_enrolled_by_no_application_and_stays_enrolled_w
     assert (await partner.get(domain=SHOP)).body["powerStatus"] == "active"
 
     async with service.database.transaction() as connection:
-        await ownership.take_away(connection, SHOP, partner.id, "released")
+        await ownership.revoke_ownership(connection, SHOP, partner.id, "released")
         await ownership.forget(connection, SHOP)
     answer = await partner.post(SHOP, origin)
     assert refusal(answer) == (502, NOT_VALID, "domain_blocked")

@@ -134,7 +134,7 @@ async def test_a_release_prints_which_application_has_lost_the_name(database: Da
         async with asyncio.timeout(60), database.connection() as watching:
             while not await watching.fetchval("select exists (select from pg_locks where not granted)"):
                 await asyncio.sleep(0.01)
-        await ownership.take_away(connection, SHOP, "a", "moved")
+        await ownership.revoke_ownership(connection, SHOP, "a", "moved")
         await domains.enrol_by_hand(connection, "b", [NewDomain(SHOP, "power", "https://origin.test")])
     printed, _ = await process.communicate()
     assert printed.decode().startswith(f"{SHOP} is free: application b has lost it")

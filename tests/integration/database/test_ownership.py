@@ -129,7 +129,7 @@ async def test_a_name_taken_away_leaves_nothing_but_an_event(two: Database) -> N
         )
 
     async with two.transaction() as connection:
-        assert await ownership.take_away(connection, SHOP, "a", "moved")
+        assert await ownership.revoke_ownership(connection, SHOP, "a", "moved")
         await domains.power(connection, SHOP, "b", "https://new.test", None)
 
     assert await fetch(
@@ -159,11 +159,11 @@ async def test_opposite_moves_at_the_same_time_do_not_deadlock(two: Database) ->
 
     async def move_to_a() -> None:
         async with two.transaction() as connection:
-            await ownership.take_away(connection, from_b, "b", "moved")
+            await ownership.revoke_ownership(connection, from_b, "b", "moved")
             await domains.power(connection, from_b, "a", "https://new.test", None)
 
     async with two.transaction() as connection:
-        await ownership.take_away(connection, from_a, "a", "moved")
+        await ownership.revoke_ownership(connection, from_a, "a", "moved")
         moving = asyncio.create_task(move_to_a())
         while not await fetch(two, "select 1 from pg_locks where not granted"):
             assert not moving.done()
@@ -178,7 +178,7 @@ async def test_opposite_moves_at_the_same_time_do_not_deadlock(two: Database) ->
 async def test_what_is_not_held_cannot_be_taken_away(two: Database) -> None:
     await power(two, "a")
     async with two.transaction() as connection:
-        assert not await ownership.take_away(connection, SHOP, "b", "moved")
+        assert not await ownership.revoke_ownership(connection, SHOP, "b", "moved")
     assert await fetch(two, "select * from events") == []
     assert await standing(two) == OwnershipRecord(holder="a")
 
@@ -261,7 +261,7 @@ async def test_deleting_an_application_takes_all_that_it_has_and_nothing_else(tw
             "a",
             Certificate("internal", "chain", b"key", now, now + timedelta(days=90)),
         )
-        await ownership.take_away(connection, "shop-0.customer.test", "a", "released")
+        await ownership.revoke_ownership(connection, "shop-0.customer.test", "a", "released")
         extent = await application_removal.measure(connection, "a")
     assert (extent.domains, extent.monitored_domains) == (449, 1)
 

@@ -195,7 +195,7 @@ async def test_no_work_waits_for_a_lock_that_an_edge_can_hold(database: Database
         await connection.execute("set local lock_timeout = '500ms'")
         await domains.lock_redirects(connection)
         await domains.power(connection, DOMAIN, "app", "https://origin.example", None)
-        assert await ownership.take_away(connection, DOMAIN, "app", "released")
+        assert await ownership.revoke_ownership(connection, DOMAIN, "app", "released")
         await locks.hold(connection, "ca_ledger", "internal")
         await roles.apply(connection, create=False)
 

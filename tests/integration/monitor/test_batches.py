@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from common.db import batches, monitored_domains
-from common.db.batches import Batch, NewItem, NotUnderstood, Unwatch, Watch
+from common.db.batches import Batch, InvalidItem, NewItem, Unwatch, Watch
 from common.db.migrate import migrate
 from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Connection, Database, open_pool
@@ -269,7 +269,7 @@ async def test_an_item_is_not_blamed_for_the_deaths_of_monitors(shop: Database) 
 
 
 async def test_what_was_not_understood_is_not_tried(shop: Database) -> None:
-    batch_id = await submit(shop, [watch(0), NotUnderstood("x", None, "no name"), watch(2)])
+    batch_id = await submit(shop, [watch(0), InvalidItem("x", None, "no name"), watch(2)])
     assert (await progress(shop, batch_id)).failed == (batches.FailedItem("x", None, "no name"),)
     async with working(shop):
         await until_over(shop, batch_id)

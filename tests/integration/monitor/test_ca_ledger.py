@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from common.db import ca_ledger, order_queue
-from common.db.ca_ledger import Full, Limits, Urgency
+from common.db.ca_ledger import LimitReached, Limits, Urgency
 from common.db.pool import Database, open_pool
 from common.errors import DatabaseUnavailable, FenceLost
 from common.secrets import Keyring
@@ -37,13 +37,13 @@ async def reserve(
     urgency: Urgency = "expiring",
     *,
     is_exempt: bool = False,
-) -> int | Full:
+) -> int | LimitReached:
     async with database.transaction() as connection:
         return await ca_ledger.reserve(connection, order, CA, limits, urgency, is_exempt=is_exempt)
 
 
-def full(found: Sequence[int | Full]) -> list[Full]:
-    return [each for each in found if isinstance(each, Full)]
+def full(found: Sequence[int | LimitReached]) -> list[LimitReached]:
+    return [each for each in found if isinstance(each, LimitReached)]
 
 
 async def age(database: Database, by: timedelta) -> None:
@@ -87,7 +87,7 @@ async def test_limit_is_full_until_its_window_has_passed(
     for domain in domains:
         assert isinstance(await reserve(shop, held[domain], limits), int)
     found = await reserve(shop, held["c.one.co.uk"], limits)
-    assert isinstance(found, Full)
+    assert isinstance(found, LimitReached)
     assert found.limit == limit
     taken = await parts.fetch(shop, "select min(taken_at) as at from ca_ledger")
     assert found.free_at == taken[0]["at"] + window
@@ -102,7 +102,7 @@ async def test_another_registered_domain_has_limits_of_its_own(shop: Database) -
     )
     limits = Limits(certificates_per_registered_domain=1)
     assert isinstance(await reserve(shop, one, limits), int)
-    assert isinstance(await reserve(shop, same, limits), Full)
+    assert isinstance(await reserve(shop, same, limits), LimitReached)
     assert isinstance(await reserve(shop, other, limits), int)
 
 
@@ -122,7 +122,7 @@ async def test_account_emptied_by_one_application_has_slots_for_another(shop: Da
     greedy = await claimed(shop, *(f"shop.customer{number}.example" for number in range(400)))
     for order in greedy:
         last = await reserve(shop, order, limits, "new")
-    assert isinstance(last, Full)
+    assert isinstance(last, LimitReached)
     assert last.limit == "orders_per_application"
     taken = await parts.fetch(shop, "select taken_at from ca_ledger order by taken_at")
     assert last.free_at == taken[0]["taken_at"] + timedelta(hours=3)
@@ -142,7 +142,7 @@ async def test_account_emptied_by_one_application_has_slots_for_another(shop: Da
 async def test_compromised_certificates_have_a_reserve_where_all_else_is_used(shop: Database) -> None:
     limits = Limits(orders_per_account=40)
     held = await claimed(shop, *(f"shop.customer{number}.example" for number in range(80)))
-    while not isinstance(await reserve(shop, held.pop(), limits, "expiring"), Full):
+    while not isinstance(await reserve(shop, held.pop(), limits, "expiring"), LimitReached):
         pass
     [used] = await parts.fetch(shop, "select count(*) from ca_ledger")
     found = [await reserve(shop, order, limits, "compromised") for order in held[:20]]
@@ -161,7 +161,7 @@ async def test_renewal_the_authority_suggested_does_not_count(shop: Database) ->
     for _ in range(3):
         assert isinstance(await reserve(shop, order, limits, is_exempt=True), int)
     assert isinstance(await reserve(shop, order, limits), int)
-    assert isinstance(await reserve(shop, order, limits), Full)
+    assert isinstance(await reserve(shop, order, limits), LimitReached)
     assert isinstance(await reserve(shop, order, limits, is_exempt=True), int)
 
 
@@ -176,7 +176,7 @@ async def test_failed_validations_count_once_an_order_and_free_the_certificate(s
             for _ in range(2):
                 await ca_ledger.record_failed_validation(connection, CA, DOMAIN, f"order/{number}")
     found = await reserve(shop, order, limits, is_exempt=True)
-    assert isinstance(found, Full)
+    assert isinstance(found, LimitReached)
     assert found.limit == "failed_validations"
     await age(shop, timedelta(hours=1))
     assert isinstance(await reserve(shop, order, limits), int)
@@ -188,13 +188,13 @@ async def test_what_never_was_sent_is_given_back(shop: Database) -> None:
     reservation = await reserve(shop, order, limits)
     assert isinstance(reservation, int)
     async with shop.transaction() as connection:
-        await ca_ledger.give_back(connection, reservation)
+        await ca_ledger.cancel_reservation(connection, reservation)
     again = await reserve(shop, order, limits)
     assert isinstance(again, int)
     async with shop.transaction() as connection:
         await ca_ledger.record_placed(connection, again, "order/1")
-        await ca_ledger.give_back(connection, again)  # it was
-    assert isinstance(await reserve(shop, order, limits), Full)
+        await ca_ledger.cancel_reservation(connection, again)  # it was
+    assert isinstance(await reserve(shop, order, limits), LimitReached)
 
 
 async def test_order_that_is_anothers_reserves_nothing(shop: Database) -> None:

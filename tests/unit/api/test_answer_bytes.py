@@ -42,7 +42,7 @@ from common.db.application_removal import Extent
 from common.db.applications import Application
 from common.db.audit import AuditEntry
 from common.db.batches import BatchProgress, FailedItem
-from common.db.ca_ledger import Full
+from common.db.ca_ledger import LimitReached
 from common.db.certificates import InService
 from common.db.connect_configurations import RegisteredConfiguration
 from common.db.connect_flows import Flow
@@ -123,7 +123,7 @@ WELL = Diagnosis(
         (Domain(NAME.text, "secure", "app", "https://origin.test", (), "active", "live", None),),
         InService("internal", AT, LATER, AT, AT),
         ORDER,
-        Full("names", 50, LATER),
+        LimitReached("names", 50, LATER),
         Policy("domain", NAME.text, 403, "Phishing", AT),
     ),
     Nodes(is_issuing=True, edges=Reach(2, (EDGE,), (EDGE,))),

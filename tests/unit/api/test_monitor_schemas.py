@@ -14,7 +14,7 @@ from api.answers.monitor import last_check
 from api.errors import INVALID_BODY, Refused
 from api.schemas import monitor_bodies as schemas
 from api.schemas.bodies import parse_body
-from common.db.batches import NotUnderstood, Unwatch, Watch
+from common.db.batches import InvalidItem, Unwatch, Watch
 from common.db.monitored_domains import LastCheck, MonitoredKey
 from common.names import parse_domain
 from common.records import RECORD_TYPES, as_json, parse_record
@@ -94,7 +94,7 @@ def test_an_entry_of_a_batch_is_taken_exactly_when_the_single_request_is(body: d
     single = parsed_or_refused(body)
     if isinstance(single, Refused):
         failed = schemas.parse_watch(entry)
-        assert isinstance(failed, NotUnderstood)
+        assert isinstance(failed, InvalidItem)
         assert failed.reason
         return
     assert schemas.parse_watch(entry) == Watch(single.domain, single.subdomain, tuple(single.records), single.labels)
@@ -102,8 +102,8 @@ def test_an_entry_of_a_batch_is_taken_exactly_when_the_single_request_is(body: d
 
 @given(anything)
 def test_an_entry_may_be_anything(entry: Any) -> None:
-    assert isinstance(schemas.parse_watch(entry), Watch | NotUnderstood)
-    assert isinstance(schemas.parse_unwatch(entry), Unwatch | NotUnderstood)
+    assert isinstance(schemas.parse_watch(entry), Watch | InvalidItem)
+    assert isinstance(schemas.parse_unwatch(entry), Unwatch | InvalidItem)
 
 
 @given(records)
@@ -155,7 +155,7 @@ def test_a_refusal_says_what_to_do(body: dict[str, Any], hint: str) -> None:
 )
 def test_the_reason_of_a_failed_entry_names_the_field_and_its_place(entry: Any, reason: str) -> None:
     failed = schemas.parse_watch(entry)
-    assert isinstance(failed, NotUnderstood)
+    assert isinstance(failed, InvalidItem)
     assert failed.reason.startswith(reason)
 
 

@@ -11,7 +11,7 @@ from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding, Nodes, Ow
 from api.services.next_step import next_step
 from api.services.origin_state import OriginState
 from common.caa import Authorization
-from common.db.ca_ledger import Full
+from common.db.ca_ledger import LimitReached
 from common.db.certificates import InService
 from common.db.domains import Domain
 from common.db.edge_nodes import SERVING, EdgeNode, UnreachedOrigin
@@ -260,7 +260,7 @@ def test_a_domain_that_is_back_is_waited_for_until_it_is_noticed() -> None:
 
 
 def test_a_limit_of_the_authority_is_waited_for() -> None:
-    full = Full("certificates_per_exact_set", 5, NOW + timedelta(hours=2))
+    full = LimitReached("certificates_per_exact_set", 5, NOW + timedelta(hours=2))
     holding = DomainHolding((DOMAIN,), None, FAILED, full)
     assert sentence(replace(WELL, holding=holding)).endswith("no room for an order until 2026-11-21 14:00 UTC.")
 
