@@ -35,16 +35,22 @@ _CONNECTIONS = 16
 
 
 class Work(Protocol):
-    """Something due: done for as long as it runs, looked at once more when it is woken."""
+    """Due work that runs until it is cancelled and can be woken to search for more."""
 
-    async def run(self) -> None: ...
-    def wake(self) -> None: ...
+    async def run(self) -> None:
+        """Do what is due until cancelled."""
+
+    def wake(self) -> None:
+        """Search for due work at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorWork:
-    """By name: the work that changes of enrolments wake, the work that changes of monitoring wake, and the runners
-    among both. Rechecks are woken by either."""
+    """The work of one monitor, by name.
+
+    Changes of enrolments wake `certificates`, changes of monitoring wake `monitoring`; rechecks are woken by either.
+    `runners` holds the runners among both.
+    """
 
     certificates: Mapping[str, Runner[Any]]
     monitoring: Mapping[str, Work]
@@ -52,7 +58,10 @@ class MonitorWork:
 
     @classmethod
     def of(cls, wiring: MonitorWiring, issuer: Issuer) -> MonitorWork:
-        """Raises: `OperatorError`."""
+        """Create the work of this process from its wiring.
+
+        Raises: `OperatorError`.
+        """
         deliveries = wiring.deliveries()
         certificates = wiring.certificates(issuer, on_event=deliveries.wake)
         checks = wiring.checks(on_events=deliveries.wake)
@@ -60,6 +69,7 @@ class MonitorWork:
         return cls(certificates, {**runners, monitor_nodes.CHECKING: checks}, certificates | runners)
 
     def listeners(self, dsn: str) -> dict[str, Listener]:
+        """Create the listeners that wake this work on notifications of the database at `dsn`."""
         awaited = [*self.monitoring.values(), self.certificates[RECHECKS]]
         return {
             "listener of changes": Listener(dsn, _wake([*self.certificates.values()]), application_name=_LISTENER),
@@ -70,7 +80,10 @@ class MonitorWork:
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
-    """Raises: `OperatorError` when something must be put right before any work can be done."""
+    """Run the monitor until `stop` is set.
+
+    Raises: `OperatorError` when something must be put right before any work can be done.
+    """
     raise_descriptor_limit()  # a webhook attempt takes one, and there are many
     clock, random = SystemClock(), Random()  # noqa: S311 - it spreads due times
     keyring = load_keyring(settings.key_file)
@@ -118,6 +131,8 @@ async def _run_until(stop: asyncio.Event, work: Mapping[str, Callable[[], Corout
 
 
 def _wake(work: Collection[Work]) -> Callable[[], None]:
+    """Return a function that wakes all of `work`."""
+
     def wake() -> None:
         for each in work:
             each.wake()
@@ -126,7 +141,7 @@ def _wake(work: Collection[Work]) -> Callable[[], None]:
 
 
 async def _check_readiness(database: Database, stopped: Collection[str]) -> Readiness:
-    """Ready if Postgres answers with a schema that this program can work with, and all work runs."""
+    """Report whether Postgres answers with a schema that this program can work with, and all work runs."""
     readiness = await check_database(database)
     if not readiness.is_ready or not stopped:
         return readiness
@@ -134,6 +149,7 @@ async def _check_readiness(database: Database, stopped: Collection[str]) -> Read
 
 
 def main() -> None:
+    """Run the monitor as a process."""
     run_role("monitor", serve)
 
 

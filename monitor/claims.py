@@ -42,12 +42,16 @@ class Claim(Protocol):
     """A row taken for a while. Immutable."""
 
     @property
-    def key(self) -> str: ...
+    def key(self) -> str:
+        """Return the key of the row."""
+
     @property
-    def fence(self) -> int: ...
+    def fence(self) -> int:
+        """Return the fence that the claim was committed with."""
+
     @property
     def attempts(self) -> int:
-        """Times the row was claimed since it last succeeded, this time included."""
+        """Return how often the row was claimed since it last succeeded, this time included."""
 
 
 C = TypeVar("C", bound=Claim)
@@ -60,17 +64,20 @@ class Queue(Protocol[C]):
         """Take up to `most` due rows, the longest due first."""
 
     async def extend(self, connection: Connection, claims: Collection[C], /, *, lease_seconds: float) -> set[str]:
-        """Lease the claims that still run for `lease_seconds` from now. Returns the keys still ours."""
+        """Lease the claims that still run for `lease_seconds` from now, and return the keys still ours."""
 
     async def postpone(self, connection: Connection, claim: C, /, *, delay_seconds: float, last_error: str) -> None:
-        """Note a failed attempt and end the lease; due again after the delay."""
+        """Note a failed attempt and end the lease; the row is due again after the delay."""
 
     async def next_due_seconds(self, connection: Connection, /) -> float | None:
-        """How long until the next row without a lease is due; negative when it is overdue."""
+        """Return the seconds until the next row without a lease is due, or None if there is none.
+
+        Negative when the row is overdue.
+        """
 
 
 class WorkFailed(FrontageError):
-    """An attempt came to nothing, in words for the row's owner. It is tried again, not before `retry_after`."""
+    """An attempt came to nothing, in words for the row's owner. It is repeated, not before `retry_after_seconds`."""
 
     def __init__(self, words: str, *, retry_after_seconds: float = 0.0) -> None:
         super().__init__(words)
@@ -78,8 +85,10 @@ class WorkFailed(FrontageError):
 
 
 def backoff_seconds(attempts: int, random: Random, *, first: float = 1.0, longest: float = 3600.0) -> float:
-    """Return the pause after that many attempts, in seconds: half of it is random, so that rows which failed together
-    do not come back together."""
+    """Return the pause after that many attempts, in seconds.
+
+    Half of it is random, so that rows which failed together do not come back together.
+    """
     return retry_pause_seconds(max(attempts, 1), first=first, longest=longest) * random.uniform(0.5, 1.0)
 
 
@@ -87,8 +96,9 @@ T = TypeVar("T")
 
 
 async def retry_until_available(write: Callable[[], Awaitable[T]], *, seconds: float = 60.0) -> T:
-    """Repeat the write of an outcome until Postgres is available. It ends the lease that it asks for, so repeating it
-    is safe.
+    """Repeat the write of an outcome until Postgres is available.
+
+    The write ends the lease that it asks for, so repeating it is safe.
 
     Raises: `DatabaseUnavailable` when the outage lasts longer than `seconds`.
     """
@@ -104,11 +114,11 @@ async def retry_until_available(write: Callable[[], Awaitable[T]], *, seconds: f
 
 
 class Runner(Generic[C]):
-    """Claims what is due and has it performed, a bounded number at a time.
+    """Claims due rows and has them performed, a bounded number at a time.
 
-    Created by a role's ``__main__``, which runs `run` as a task and ends it by cancelling. `perform` writes its
-    own outcome; what it raises is dealt with here. Mutable state: `_held`, the claims being worked on by task,
-    whether the last claim left something due, and how many have ended since.
+    Created by a role's wiring; its ``__main__`` runs `run` as a task and ends it by cancelling. `perform` writes its
+    own outcome; what it raises is dealt with here. Mutable state: `_held`, the claims being worked on by task, whether
+    the last claim left something due, and how many have ended since.
     """
 
     def __init__(
@@ -123,8 +133,11 @@ class Runner(Generic[C]):
         lease_seconds: float = LEASE_SECONDS,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        """With `refill`, a runner that had to leave something due claims again when so many have ended: where work is
-        quick and plentiful, a claim is then worth its statement."""
+        """Create a runner that performs at most `concurrency` claims at once.
+
+        With `refill`, a runner that had to leave something due claims again when so many have ended: where work is
+        quick and plentiful, a claim is then worth its statement.
+        """
         self._database = database
         self._queue = queue
         self._perform = perform
@@ -143,15 +156,15 @@ class Runner(Generic[C]):
 
     @property
     def held(self) -> int:
-        """How many claims are being worked on."""
+        """Return how many claims are being worked on."""
         return len(self._held)
 
     def wake(self) -> None:
-        """There may be work: look at once. Cheap, never blocks, may be called for nothing."""
+        """Search for due work at once. Cheap, never blocks, may be called for nothing."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Work until cancelled; then stop what runs and hand it back, so that another takes it at once."""
+        """Work until cancelled; then stop the work and end its leases, so that another worker takes it at once."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._claim_for_ever(), name="claims: claim")
@@ -172,7 +185,7 @@ class Runner(Generic[C]):
                     await self._wake.wait()
 
     async def _claim_due(self) -> float:
-        """Start what is due. Returns how many seconds may pass without a wake-up before looking again."""
+        """Start what is due, and return how many seconds may pass without a wake-up before the next search."""
         poll = self._poll_seconds * self._random.uniform(0.5, 1.0)
         free = self._concurrency - len(self._held)
         if not free:
@@ -192,7 +205,10 @@ class Runner(Generic[C]):
         return poll if due is None else min(poll, max(due, _SHORTEST_PAUSE_SECONDS))
 
     async def _claim(self, most: int) -> list[C]:
-        """Cancelled, it hands back what was claimed meanwhile: a commit under way may take effect."""
+        """Claim up to `most` due rows. When cancelled, end the leases of what was claimed meanwhile.
+
+        A commit under way may take effect after the cancellation.
+        """
         claiming = asyncio.create_task(self._claim_now(most), name="claims: claim now")
         try:
             return await asyncio.shield(claiming)
@@ -222,6 +238,7 @@ class Runner(Generic[C]):
             await self._perform_or_postpone(claim)
 
     async def _perform_or_postpone(self, claim: C) -> None:
+        """Perform the claim; postpone it when it fails."""
         try:
             await self._perform(claim)
         except FenceLost:
@@ -236,6 +253,7 @@ class Runner(Generic[C]):
             await self._postpone(claim, _INTERNAL, 0.0)
 
     async def _postpone(self, claim: C, words: str, at_least_seconds: float) -> None:
+        """Record a failed attempt; the row is due again after a pause that grows with the attempts."""
         delay = max(at_least_seconds, backoff_seconds(claim.attempts, self._random))
 
         async def write() -> None:
@@ -253,6 +271,7 @@ class Runner(Generic[C]):
         _log.log(level_of(error), words, key=claim.key, error=str(error))
 
     async def _extend_for_ever(self) -> None:
+        """Extend the leases of running work, and cancel work whose row another worker has taken."""
         while True:
             await asyncio.sleep(self._lease_seconds / 3)
             held = dict(self._held)
@@ -271,6 +290,7 @@ class Runner(Generic[C]):
             return await self._queue.extend(connection, claims, lease_seconds=lease_seconds)
 
     async def _hand_back(self) -> None:
+        """Cancel running work and end its leases."""
         held = dict(self._held)
         for task in held:
             task.cancel()

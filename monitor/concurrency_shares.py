@@ -22,19 +22,25 @@ _SHARE = 2
 
 
 class Candidate(Protocol):
-    """Due work. `is_routine`: no request waits for it."""
+    """Work that is due. `is_routine`: no request waits for it."""
 
     @property
-    def tenant(self) -> str: ...
+    def tenant(self) -> str:
+        """Return the tenant that the work belongs to."""
+
     @property
-    def is_routine(self) -> bool: ...
+    def is_routine(self) -> bool:
+        """Return whether no request waits for the work."""
 
 
 C = TypeVar("C", bound=Candidate)
 
 
 class ConcurrencyShares:
-    """Mutable state: how many slots each tenant holds; tenants without any are not kept."""
+    """Shares the slots of one worker between tenants.
+
+    Mutable state: how many slots each tenant holds; tenants without any are not kept.
+    """
 
     def __init__(self) -> None:
         self._held: Counter[str] = Counter()
@@ -54,11 +60,11 @@ class ConcurrencyShares:
                 del self._held[tenant]
 
     def full(self, *, free: int) -> list[str]:
-        """Tenants that may not start anything while `free` slots are left."""
+        """Return the tenants that may not start anything while `free` slots are left."""
         return [tenant for tenant, held in self._held.items() if not _has_room(held, free)]
 
     def choose(self, due: Sequence[C], *, free: int, most_routine: int | None = None) -> list[C]:
-        """The work of `due` that may start in the `free` slots, in the order in which to start it."""
+        """Return the work of `due` that may start in the `free` slots, in the order in which to start it."""
         chosen: list[C] = []
         held = self._held.copy()
         routine = 0
@@ -74,11 +80,12 @@ class ConcurrencyShares:
 
 
 def _has_room(held: int, free: int) -> bool:
+    """Return whether a tenant that holds so many slots may take one more of the free ones."""
     return held + 1 <= _SHARE * (free - 1)
 
 
 def _in_turns(due: Sequence[C]) -> list[C]:
-    """Each tenant's first, then each tenant's second, and so on."""
+    """Order the work so that each tenant's first comes first, then each tenant's second, and so on."""
     rounds: Counter[str] = Counter()
     turns = []
     for candidate in sorted(due, key=lambda candidate: candidate.is_routine):

@@ -27,7 +27,10 @@ _RETRY_SECONDS = 0.25
 
 
 class Lease:
-    """Created by the monitor's ``__main__``, which runs `run` as a task. `run` ends the lease when it is cancelled."""
+    """The lease of this monitor. Created by the monitor's ``__main__``, which runs `run` as a task.
+
+    `run` ends the lease when it is cancelled.
+    """
 
     def __init__(
         self,
@@ -38,7 +41,7 @@ class Lease:
         *,
         patience: Patience = DEFAULT_PATIENCE,
     ) -> None:
-        """`issuer`, `stopped` and `software_version` as in `common.db.monitor_nodes.MonitorNode`."""
+        """Create a lease; `issuer`, `stopped` and `software_version` as in `common.db.monitor_nodes.MonitorNode`."""
         self.node_id = secrets.token_hex(16)
         self._dsn = dsn
         self._host = socket.gethostname()
@@ -50,16 +53,19 @@ class Lease:
 
     @property
     def age_seconds(self) -> float:
-        """Since it was last renewed, or this object made."""
+        """Return the seconds since the lease was last renewed, or this object created."""
         return time.monotonic() - self._renewed_at
 
     async def report(self, database: Database) -> None:
-        """Raises: `DatabaseUnavailable`."""
+        """Renew the lease once, over a connection of the pool.
+
+        Raises: `DatabaseUnavailable`.
+        """
         async with database.connection() as connection:
             await self._report(connection)
 
     async def run(self) -> None:
-        """Report until cancelled, through outages of the database."""
+        """Renew the lease until cancelled, through outages of the database; then end it."""
         try:
             while True:
                 try:
@@ -71,7 +77,10 @@ class Lease:
             await self._end()
 
     async def _report_on_one_session(self) -> None:
-        """Raises: `DatabaseUnavailable`."""
+        """Renew the lease once a second on one session until that fails.
+
+        Raises: `DatabaseUnavailable`.
+        """
         session = await open_session(self._dsn, _NAME, self._patience)
         try:
             with border(session):
@@ -89,6 +98,7 @@ class Lease:
         self._renewed_at = time.monotonic()
 
     async def _end(self) -> None:
+        """End the lease, if the database answers in time."""
         with suppress(DatabaseUnavailable, TimeoutError):
             async with asyncio.timeout(_FAREWELL_SECONDS):
                 session = await open_session(self._dsn, _NAME, self._patience)

@@ -32,7 +32,7 @@ _PARTICULAR = re.compile(r"(?<![\w*-])[\w*-]++(?:\.[\w*-]++)+|https?://\S+|\d+")
 
 
 class Measurements:
-    """One a monitor, made by its ``__main__``."""
+    """Measures one monitor and the installation. One instance per monitor, created by its ``__main__``."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Measurements:
         stopped: Collection[str],
         build: Build,
     ) -> None:
-        """`stopped`: the work that has failed and is not running, as it is at any time."""
+        """Keep what is measured; `stopped` names, at any time, the work that has failed and does not run."""
         self._settings = settings
         self._database = database
         self._runners = runners
@@ -54,6 +54,7 @@ class Measurements:
         self._build = build
 
     async def measure(self) -> list[Family]:
+        """Return all metric families of the admin port."""
         held: Samples = {(name,): [runner.held] for name, runner in self._runners.items()}
         return [
             self._build.family(),
@@ -72,6 +73,7 @@ class Measurements:
         ]
 
     async def _measure_installation(self) -> list[Family]:
+        """Return the metric families of the whole installation; only one while Postgres cannot be asked."""
         try:
             async with self._database.connection() as connection:
                 status = await read_status(connection, Limits.of(self._settings))
@@ -85,6 +87,7 @@ def _reachable(*, is_reachable: bool) -> Family:
 
 
 def _unrenewed(counts: Iterable[Unrenewed]) -> Family:
+    """Return the family of certificates that end soon and are not renewed."""
     samples: Samples = {(str(each.within_days),): [each.count] for each in counts}
     return Family(
         "frontage_certificates_unrenewed",
@@ -96,6 +99,7 @@ def _unrenewed(counts: Iterable[Unrenewed]) -> Family:
 
 
 def _of_status(status: InstallationStatus) -> list[Family]:
+    """Return the families of the installation's status."""
     endpoints = {"failing": status.endpoints_failing, "disabled": status.endpoints_disabled}
     return [
         *_of_processes(status),
@@ -127,6 +131,7 @@ def _of_status(status: InstallationStatus) -> list[Family]:
 
 
 def _of_processes(status: InstallationStatus) -> list[Family]:
+    """Return the families of edges and monitors."""
     edges: Counter[str] = Counter(each.node.condition.state for each in status.edges if each.is_alive)
     edges["gone"] = sum(_is_lost(each, status.at) for each in status.edges)
     sharing = sum(each.is_alive and each.node.shares_id_of is not None for each in status.edges)
@@ -153,10 +158,12 @@ def _of_processes(status: InstallationStatus) -> list[Family]:
 
 
 def _is_lost(edge: Edge, at: datetime) -> bool:
+    """Return whether the edge disappeared so short a time ago that it still counts."""
     return not edge.is_alive and (at - edge.node.lease_until).total_seconds() < LOST_SECONDS
 
 
 def _of_queues(status: InstallationStatus) -> list[Family]:
+    """Return the families of due work."""
     counts: Samples = {(queue.name,): [queue.count] for queue in status.queues}
     oldest: Samples = {(queue.name,): [max(0.0, queue.oldest_seconds or 0.0)] for queue in status.queues}
     return [
@@ -172,6 +179,7 @@ def _of_queues(status: InstallationStatus) -> list[Family]:
 
 
 def _of_certificates(status: InstallationStatus) -> list[Family]:
+    """Return the families of certificates, CA limits and failing orders."""
     by_days_left: Samples = {(each.label.replace("–", "-"),): [each.count] for each in status.certificates}
     return [
         Family(
@@ -199,11 +207,12 @@ def _of_certificates(status: InstallationStatus) -> list[Family]:
 
 
 def _by_state(counts: Mapping[str, int], states: Collection[str]) -> Samples:
-    """Of every state, also without any: a rule must find the zero."""
+    """Report a count for every state, also zero, so that alert rules see it."""
     return {(state,): [counts.get(state, 0)] for state in states}
 
 
 def _used(status: InstallationStatus) -> Samples:
+    """Return the largest used part of each CA's limits, by issuer and limit."""
     used: Samples = {}
     for each in status.ledger:
         ratio = each.used / each.most
@@ -212,7 +221,10 @@ def _used(status: InstallationStatus) -> Samples:
 
 
 def _reasons(status: InstallationStatus) -> Samples:
-    """Without what is particular to a domain, so that the number of label values stays small."""
+    """Count failing orders by reason.
+
+    Names, addresses and numbers are left out of a reason, so that the number of label values stays small.
+    """
     reasons: Counter[str] = Counter()
     for each in status.failing_orders:
         reasons[_PARTICULAR.sub("…", each.reason)[:_LONGEST_REASON]] += each.count

@@ -22,20 +22,23 @@ _PROBED_AT_ONCE = 8
 
 
 class OriginWatch:
-    """One for each monitor, created by its ``__main__``; `run` as a task."""
+    """Reports origins that edges cannot reach. One instance per monitor, whose ``__main__`` runs `run` as a task."""
 
     def __init__(self, database: Database, probe: OriginProbe) -> None:
         self._database = database
         self._probe = probe
 
     async def run(self) -> None:
-        """Look every few seconds, until cancelled. Raises: `DatabaseUnavailable`."""
+        """Check outages every few seconds until cancelled.
+
+        Raises: `DatabaseUnavailable`.
+        """
         while True:
             await self.look()
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Note what edges report, record the events that are due, and ask origins that may be back."""
+        """Note what edges report, record the events that are due, and probe origins that may be back."""
         async with self._database.transaction() as connection:
             if not await locks.try_hold(connection, "origins"):
                 return
@@ -83,6 +86,7 @@ def _url(identity: OriginIdentity) -> str:
 
 
 async def _record(connection: Connection, outage: OriginOutage, kind: EventType) -> None:
+    """Record the event of an outage that begins or ends."""
     fields = {
         "origin": outage.origin,
         "fault": outage.fault,

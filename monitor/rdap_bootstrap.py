@@ -1,4 +1,4 @@
-"""Keeps the list of RDAP servers fresh: fetched once a day by one of the monitors (RFC 9224 §3)."""
+"""Refreshes the list of RDAP servers: one of the monitors fetches it once a day (RFC 9224 §3)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ _WITHIN_SECONDS = 30.0
 
 
 class BootstrapRefresh:
-    """Made by the monitor's ``__main__``, which runs `run` as a task. `source`: the file's URL. `fewest`: a file with
-    fewer domains is not taken."""
+    """Refreshes the list of RDAP servers. Created by `monitor.wiring`; the monitor's ``__main__`` runs `run` as a task.
+
+    `source` is the file's URL. A file with fewer domains than `fewest` is refused.
+    """
 
     def __init__(
         self,
@@ -42,7 +44,10 @@ class BootstrapRefresh:
         self._look_seconds = look_seconds
 
     async def run(self) -> None:
-        """Raises: `DatabaseUnavailable`."""
+        """Refresh the list when it is due, until cancelled.
+
+        Raises: `DatabaseUnavailable`.
+        """
         while True:
             async with self._database.transaction() as connection:
                 is_due = await rdap_bootstrap.claim(connection, self._source)
@@ -51,7 +56,7 @@ class BootstrapRefresh:
             await asyncio.sleep(self._look_seconds)
 
     async def _refresh(self) -> None:
-        """What cannot be fetched, or is damaged, leaves the list as it is."""
+        """Fetch the list and store it; a list that cannot be fetched, or is damaged, leaves the stored one."""
         try:
             async with asyncio.timeout(_WITHIN_SECONDS):
                 response = await get(self._resolver, self._policy, self._source)

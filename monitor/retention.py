@@ -30,7 +30,7 @@ _SMALLEST_BATCH_ROWS = 10
 
 @dataclass(slots=True)
 class StepProgress:
-    """What a step has done since this process started. `batch_rows` adapts to what the database can do in time."""
+    """The work of a step since this process started. `batch_rows` adapts to what the database can do in time."""
 
     step: RetentionStep
     batch_rows: int
@@ -42,7 +42,7 @@ class StepProgress:
 
 
 class Retention:
-    """One for each monitor, created by its ``__main__``; `run` as a task."""
+    """Erases expired rows. One instance per monitor, whose ``__main__`` runs `run` as a task."""
 
     def __init__(
         self, database: Database, clock: Clock, random: Random, *, steps: Iterable[RetentionStep] = STEPS
@@ -72,7 +72,7 @@ class Retention:
                 raise error
 
     def families(self) -> list[Family]:
-        """Measurements, by step."""
+        """Return the measurements, by step."""
         progress = self._progress
         return [
             Family(
@@ -114,7 +114,7 @@ class Retention:
 
 
 class _StepSweep:
-    """One step's part of one sweep."""
+    """Performs one step's part of one sweep."""
 
     def __init__(self, database: Database, clock: Clock, progress: StepProgress) -> None:
         self._database = database
@@ -126,7 +126,7 @@ class _StepSweep:
         self.error: Exception | None = None
 
     async def erase_batch(self) -> bool:
-        """Returns whether the step may have more to erase in this sweep."""
+        """Erase one batch, and return whether the step may have more to erase in this sweep."""
         progress = self._progress
         began_at = self._clock.monotonic()
         try:
@@ -149,6 +149,7 @@ class _StepSweep:
         return not is_done
 
     def _finish(self) -> None:
+        """Record that the step has nothing left to erase."""
         progress = self._progress
         progress.last_success_at = self._clock.now().timestamp()
         if self._rows:
@@ -161,7 +162,7 @@ class _StepSweep:
             )
 
     def _fail(self, error: Exception) -> bool:
-        """A batch that failed is smaller when it is tried again, at most `_ATTEMPTS` times in a sweep."""
+        """Shrink the batch after an error, and return whether to try it again, at most `_ATTEMPTS` times in a sweep."""
         progress = self._progress
         self._attempts += 1
         progress.batch_rows = max(progress.batch_rows // _SHRINK, min(_SMALLEST_BATCH_ROWS, progress.step.batch_rows))
@@ -179,4 +180,5 @@ class _StepSweep:
 
 
 def _by_step(values: Iterable[tuple[StepProgress, float | None]]) -> dict[Labels, list[float]]:
+    """Return samples by step, without the steps that have no value."""
     return {(each.step.name,): [float(value)] for each, value in values if value is not None}

@@ -18,7 +18,7 @@ _AT_ONCE = 20
 
 
 class TargetWatch:
-    """One for each monitor, created by its ``__main__``; `run` as a task."""
+    """Notes where cname targets lead. One instance per monitor, whose ``__main__`` runs `run` as a task."""
 
     def __init__(self, database: Database, resolver: Resolver, service_targets: ServiceTargets) -> None:
         self._database = database
@@ -26,14 +26,17 @@ class TargetWatch:
         self._service_targets = service_targets
 
     async def run(self) -> None:
-        """Ask about the targets that are due, until cancelled. Raises: `DatabaseUnavailable`."""
+        """Check the targets that are due, until cancelled.
+
+        Raises: `DatabaseUnavailable`.
+        """
         while True:
             while await self.look() == _AT_ONCE:
                 pass
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> int:
-        """Ask about a few targets that are due. Returns how many."""
+        """Check a few targets that are due, and return how many."""
         async with self._database.transaction() as connection:
             due = await target_sightings.claim(connection, most=_AT_ONCE)
         leads = await asyncio.gather(*map(self._find_lead, due))
@@ -45,5 +48,6 @@ class TargetWatch:
         return len(due)
 
     async def _find_lead(self, target: str) -> bool | None:
+        """Return whether the target leads here; None when that is unknown."""
         async with self._resolver.open_pass() as questions:
             return await find_target_lead(questions, target, self._service_targets)

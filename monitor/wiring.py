@@ -57,9 +57,10 @@ _BATCHES_AT_ONCE = 4
 
 @dataclass(frozen=True)
 class MonitorWiring:
-    """What all of a process's work is made from; nothing here runs until its `run` is called.
+    """Creates the work of one process; nothing runs until its `run` is called.
 
-    The methods that make work raise `OperatorError` for a setting that makes no sense."""
+    The methods that create work raise `OperatorError` for a setting that makes no sense.
+    """
 
     settings: Settings
     database: Database
@@ -72,7 +73,7 @@ class MonitorWiring:
         return own_policy(self.settings)
 
     def _resolver(self) -> Resolver:
-        """One for each kind of work, so that none waits for another's questions."""
+        """Create a resolver. One for each kind of work, so that none waits for another's questions."""
         return Resolver(self.settings.dns_servers, self._policy)
 
     def _edge_probe(self) -> HttpEdgeProbe:
@@ -80,7 +81,7 @@ class MonitorWiring:
 
     @asynccontextmanager
     async def open_issuer(self) -> AsyncIterator[tuple[Issuer, str]]:
-        """The issuer, and its authority as `common.db.monitor_nodes.MonitorNode.issuer`."""
+        """Open the issuer for the block, with its authority as `common.db.monitor_nodes.MonitorNode.issuer`."""
         settings = self.settings
         if settings.issuer == "acme":
             # Its libraries take 0.2 s to load, which others' starts need not wait for.
@@ -94,7 +95,7 @@ class MonitorWiring:
         yield issuer, f"internal {issuer.root_fingerprint}"
 
     def certificates(self, issuer: Issuer, *, on_event: Callable[[], None]) -> dict[str, Runner[Any]]:
-        """By name: awaited orders, routine orders, rechecks, and revocations."""
+        """Create the runners of awaited orders, routine orders, rechecks and revocations, by name."""
         issuance = Issuance(
             self.database,
             issuer,
@@ -117,14 +118,16 @@ class MonitorWiring:
         }
 
     def batches(self) -> Runner[Any]:
-        """What monitored domains ask for when they are added or changed, one by one or in bulk."""
+        """Create the runner of batches: changes to monitored domains, one by one or in bulk."""
         return self._runner(batches, Processing(self.database).perform, _BATCHES_AT_ONCE)
 
     def deliveries(self) -> Runner[Any]:
+        """Create the runner of webhook deliveries."""
         sender = Sender(self._resolver(), self._policy)
         return make_delivery_runner(self.database, sender, self.keyring, self.clock, self.random)
 
     def checks(self, *, on_events: Callable[[], None]) -> Checking:
+        """Create the checks of monitored domains; `on_events` is called after events were recorded."""
         return Checking(
             self.database,
             self.clock,
@@ -137,7 +140,7 @@ class MonitorWiring:
         )
 
     def flows(self, checks: Checking) -> Runner[Any]:
-        """The steps of connect flows that no browser has to wait for."""
+        """Create the runner of the steps of connect flows that no browser waits for."""
         settings, database = self.settings, self.database
         resolver = self._resolver()
         targets, own_names = ServiceTargets.of(settings), OwnNames.of(settings)
@@ -156,17 +159,20 @@ class MonitorWiring:
         return make_flow_runner(database, steps, self.random)
 
     def registries(self) -> BootstrapRefresh | None:
-        """What keeps the list of RDAP servers fresh; none without a source for it."""
+        """Create the refresh of the list of RDAP servers; None without a source for it."""
         source = self.settings.rdap_bootstrap
         if source is None:
             return None
         return BootstrapRefresh(self.database, self._resolver(), self._policy, source, fewest=fewest_domains(source))
 
     def target_watch(self) -> TargetWatch:
+        """Create the watch of cname targets."""
         return TargetWatch(self.database, self._resolver(), ServiceTargets.of(self.settings))
 
     def origin_watch(self) -> OriginWatch:
+        """Create the watch of unreachable origins."""
         return OriginWatch(self.database, OriginProbe(self._policy, self.settings.dns_servers))
 
     def _runner(self, queue: Any, perform: Callable[..., Awaitable[Any]], concurrency: int) -> Runner[Any]:
+        """Create a runner of a queue that needs no shares."""
         return Runner[Any](self.database, queue, perform, concurrency=concurrency, random=self.random)

@@ -29,20 +29,26 @@ _GIVEN_UP = "it could not be done, for reasons inside Frontage"
 
 
 class Processing:
-    """Stateless but for the database; `perform` is the runner's."""
+    """Performs claimed batches for a runner. It holds no state but the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def perform(self, batch: Batch) -> None:
-        """Raises: `FenceLost`, `DatabaseUnavailable`."""
+        """Perform a claimed batch item by item, each in a transaction of its own, until it has ended.
+
+        Raises: `FenceLost`, `DatabaseUnavailable`.
+        """
         gives_up = batch.failures >= MOST_FAILURES
         while await retry_until_available(partial(self._step, batch, gives_up=gives_up)):
             gives_up = False
         _log.info("batch ended", batch=batch.id, application=batch.application_id)
 
     async def _step(self, batch: Batch, *, gives_up: bool) -> bool:
-        """Do the next item, or, if there is none, end the batch. Returns whether there may be more."""
+        """Do the next item, or end the batch if there is none, and return whether there may be more.
+
+        With `gives_up` the item is recorded as failed without another try.
+        """
         async with self._database.transaction() as connection:
             await batches.hold(connection, batch)
             item = await batches.next_item(connection, batch)
@@ -55,7 +61,7 @@ class Processing:
             return True
 
     async def _do(self, connection: Connection, batch: Batch, request: Watch | Unwatch) -> str | None:
-        """Returns why it failed, if it did."""
+        """Add or remove the monitored domain of one item, and return why that failed, or None."""
         key = MonitoredKey(batch.application_id, request.domain, request.subdomain)
         match request:
             case Watch(records=records, labels=labels):

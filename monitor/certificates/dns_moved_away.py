@@ -26,7 +26,7 @@ FindLead: TypeAlias = Callable[[str, str], Awaitable[Lead | None]]
 
 @dataclass(frozen=True, slots=True)
 class DomainDnsCheck:
-    """One a process. Its call is a `FindLead`."""
+    """Finds where a domain's DNS leads, as a `FindLead`. One instance per process."""
 
     database: Database
     resolver: Resolver
@@ -34,6 +34,7 @@ class DomainDnsCheck:
     probe: EdgeProbe
 
     async def __call__(self, domain: str, application_id: str) -> Lead | None:
+        """Return where the domain's DNS leads; None when that is unknown."""
         async with self.database.connection() as connection:
             application = await get_application(connection, application_id)
         if application is None:
@@ -42,8 +43,11 @@ class DomainDnsCheck:
             return await self._find_lead(questions, domain, application)
 
     async def _find_lead(self, questions: Pass, domain: str, application: Application) -> Lead | None:
-        """Any of its application's targets will do: whatever leads through one serves both products. So will another
-        way to us, with the TXT record that names the application."""
+        """Return the best lead through any of the application's targets; None when that is unknown.
+
+        Any target will do, since whatever leads through one serves both products. So will another way to the edges,
+        with the TXT record that names the application.
+        """
         seen: set[Lead | None] = set()
         name = parse_domain(domain)
         for target in filter(None, (application.cname_target, application.secure_cname_target)):
@@ -59,6 +63,7 @@ class DomainDnsCheck:
 
 
 def lead_of(findings: EligibilityFindings) -> Lead | None:
+    """Return where the findings say that the DNS leads; None when they leave it unknown."""
     if findings.is_eligible:
         return "here"
     if findings.unresolved is not None:  # a name that is there no more is an answer

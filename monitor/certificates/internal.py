@@ -37,7 +37,7 @@ _CLOCK_SKEW = timedelta(hours=1)  # a client whose clock is behind accepts the l
 
 
 class InternalIssuer:
-    """Signs with the root it was opened with. Holds no other state; created by the monitor's ``__main__``."""
+    """Signs with the root it was opened with. Holds no other state; created by `open_internal`."""
 
     name = "internal"
     """The value of ``certificates.issuer`` for its certificates."""
@@ -49,7 +49,7 @@ class InternalIssuer:
 
     @property
     def root_fingerprint(self) -> str:
-        """SHA-256 of the root certificate, in hex."""
+        """Return the SHA-256 fingerprint of the root certificate, in hex."""
         return self._root.fingerprint(hashes.SHA256()).hex()
 
     async def issue(
@@ -61,6 +61,10 @@ class InternalIssuer:
         *,
         replaces: Issued | None = None,
     ) -> Issued:
+        """Sign a certificate for the key of the request.
+
+        Raises: `IssuanceFailed` when the request is not signed by its own key.
+        """
         with phases.timed("sign"):
             if not request.is_signature_valid:
                 raise IssuanceFailed("the signing request is not signed by its own key")
@@ -68,6 +72,7 @@ class InternalIssuer:
         return Issued(self.name, leaf.public_bytes(Encoding.PEM).decode("ascii"))
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
+        """Return None: this authority suggests no window."""
         return None
 
     async def revoke(self, issued: Issued, reason: int) -> None:
@@ -75,14 +80,14 @@ class InternalIssuer:
 
 
 def root_path(state_dir: Path) -> Path:
-    """The certificate a user may trust."""
+    """Return the path of the root certificate, which a user may trust."""
     return state_dir / "ca" / "root.pem"
 
 
 def open_internal(state_dir: Path, keyring: Keyring, clock: Clock) -> InternalIssuer:
-    """The state directory's authority, made now if there is none.
+    """Open the state directory's authority; create it if there is none.
 
-    Raises: `OperatorError` when it cannot be made, is damaged, or ends before its next leaf would.
+    Raises: `OperatorError` when it cannot be created, is damaged, or ends before its next leaf would.
     """
     directory = root_path(state_dir).parent
     try:
@@ -105,6 +110,7 @@ def open_internal(state_dir: Path, keyring: Keyring, clock: Clock) -> InternalIs
 
 
 def _read(directory: Path, keyring: Keyring) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """Read the root certificate and its key."""
     root = x509.load_pem_x509_certificate((directory / "root.pem").read_bytes())
     key = load_pem_private_key(keyring.open((directory / "root.key").read_bytes(), _KEY_IDENTITY), None)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != root.public_key():
@@ -133,6 +139,7 @@ def _create(directory: Path, keyring: Keyring, now: datetime) -> None:
 
 
 def _sign_root(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
+    """Create the self-signed root certificate of the key."""
     # Two authorities must not share a name: a client that trusts both would try the wrong one.
     subject = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Frontage Local CA {subject.digest.hex()[:8]}")])
@@ -158,7 +165,7 @@ def _sign_leaf(
     request: x509.CertificateSigningRequest,
     now: datetime,
 ) -> x509.Certificate:
-    """A leaf for `domain` alone. Of the request only the key counts, as with any authority."""
+    """Sign a leaf for `domain` alone. Of the request only the key counts, as with any authority."""
     subject = root.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     return (
         x509.CertificateBuilder()
@@ -180,6 +187,7 @@ def _sign_leaf(
 
 
 def _key_usage(*, authority: bool) -> x509.KeyUsage:
+    """Return the key usage of an authority or of a leaf."""
     return x509.KeyUsage(
         digital_signature=not authority,
         key_cert_sign=authority,

@@ -52,7 +52,7 @@ _LAST_LOOK_AGAIN_SECONDS = 12 * 3600.0
 
 
 class Issuance:
-    """Created by the monitor's ``__main__``; `perform` is what its runners do with a claimed order."""
+    """Carries out claimed orders. Created by `monitor.wiring`; its runners call `perform`."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Issuance:
         limits: Limits,
         on_event: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_event`: called after an event was recorded, to start its delivery."""
+        """Create the issuance; `on_event` is called after an event was recorded, to start its delivery."""
         self._database = database
         self._issuer = issuer
         self._keyring = keyring
@@ -77,6 +77,10 @@ class Issuance:
         self._on_event = on_event
 
     async def perform(self, order: Order) -> None:
+        """Do the next step of a claimed order: issue, wait for the edges, renew, or set the renewal time anew.
+
+        Raises: `WorkFailed`, `FenceLost`, `DatabaseUnavailable`.
+        """
         step = renewal.next_step(order)
         phases = Phases(self._clock, order.phases if step == "await edges" else None)
         if step != "await edges":
@@ -107,6 +111,7 @@ class Issuance:
             await self._go_live(order, certificate.not_before, certificate.not_after, phases)
 
     async def _issue(self, order: Order, phases: Phases) -> Certificate:
+        """Have the issuer issue a certificate, and store it with its sealed key."""
         with phases.timed("key"):
             key, sealed, placed = self._key_of(order)
             request = signing_request(order.domain, key)
@@ -137,7 +142,10 @@ class Issuance:
         return certificate
 
     def _key_of(self, order: Order) -> tuple[ec.EllipticCurvePrivateKey, bytes, Placed | None]:
-        """A key, its envelope, and the order already placed for it. What does not open is started over."""
+        """Return the order's private key, its envelope, and the order already placed for it.
+
+        A new key is made, and no placed order returned, where there is none or its key cannot be opened.
+        """
         identity = certificates.key_identity(order.domain)
         if order.placed is not None:
             try:
@@ -153,13 +161,14 @@ class Issuance:
         return key, self._keyring.seal(secret, identity), None
 
     def _sealed_anew(self, domain: str, sealed: bytes) -> bytes:
-        """Under the master key as it is by now: an order may take longer than a rotation waits."""
+        """Seal the key under the current master key; an order may take longer than a rotation waits."""
         if key_id_of(sealed) == self._keyring.current:
             return sealed
         identity = certificates.key_identity(domain)
         return self._keyring.seal(self._keyring.open(sealed, identity), identity)
 
     async def _in_service(self, order: Order) -> Issued | None:
+        """Return the certificate that is in service for the order's domain, or None."""
         if order.in_service is None:
             return None
         async with self._database.connection() as connection:
@@ -167,6 +176,7 @@ class Issuance:
         return None if chain is None else Issued(order.in_service.issuer, chain)
 
     async def _defer(self, order: Order, error: IssuanceFailed) -> None:
+        """Postpone an order until the CA's limit has room, and a random pause longer."""
         pause = renewal.slot_pause_seconds(renewal.urgency(order, self._clock.now()), self._random)
         delay = error.retry_after_seconds + pause
         _log.info("order waits for a limit", domain=order.domain, seconds=round(delay), reason=str(error))
@@ -177,8 +187,11 @@ class Issuance:
     # Until it is renewed -----------------------------------------------------------------------------------
 
     async def _go_live(self, order: Order, not_before: datetime, not_after: datetime, phases: Phases) -> None:
-        """Wait until every edge with a lease has the certificate, at most `LIVE_WITHIN_SECONDS`, and record it as live.
-        While no edge can serve it, it is not live, and the order is put off."""
+        """Wait until every edge with a lease has the certificate, and record it as live.
+
+        The wait lasts at most `LIVE_WITHIN_SECONDS`. While no edge can serve the certificate it is not live, and the
+        order is postponed.
+        """
         with phases.timed("live"):
             reach = await await_edges(self._database, self._clock, within_seconds=LIVE_WITHIN_SECONDS)
         if not reach.is_served:
@@ -199,7 +212,7 @@ class Issuance:
         _log.info("certificate is live", domain=order.domain, kind=order.kind, phases=phases.as_seconds())
 
     async def _look(self, order: Order) -> None:
-        """Ask the issuer when to renew; until then there is nothing to do."""
+        """Ask the issuer when to renew, and record that time and the time of the next question."""
         assert order.in_service is not None, "what is not in service is issued"
         window = await self._window(order)
         renew_at = renewal.renewal_time(
@@ -211,6 +224,7 @@ class Issuance:
         )
 
     async def _window(self, order: Order) -> RenewalWindow | None:
+        """Return the renewal window that the issuer suggests; None where it suggests none or fails."""
         in_service = await self._in_service(order)
         if in_service is None:
             return None
@@ -221,8 +235,10 @@ class Issuance:
             return None
 
     async def _has_moved_away(self, order: Order) -> bool:
-        """Check the DNS and write a change. Without an answer, nothing changes; a first certificate for which a check
-        was requested waits, since the DNS of an imported name was never asked.
+        """Check the domain's DNS, record a change, and return whether the DNS has moved away.
+
+        Without an answer nothing changes; a first certificate for which a check was requested waits, since the DNS of
+        an imported name was never asked.
 
         Raises: `WorkFailed` for such a name.
         """
@@ -248,7 +264,7 @@ class Issuance:
         return True
 
     async def _write(self, write: Callable[[Connection], Awaitable[None]]) -> None:
-        """In a transaction of its own, through an outage: all that is written here is fenced."""
+        """Run the write in a transaction of its own, through an outage; every write here is fenced."""
 
         async def once() -> None:
             async with self._database.transaction() as connection:
@@ -258,6 +274,7 @@ class Issuance:
 
 
 def signing_request(domain: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateSigningRequest:
+    """Create a signing request for the domain."""
     return (
         x509.CertificateSigningRequestBuilder()
         .subject_name(x509.Name([]))
@@ -267,7 +284,9 @@ def signing_request(domain: str, key: ec.EllipticCurvePrivateKey) -> x509.Certif
 
 
 def checked_leaf(chain: str, domain: str, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
-    """The chain's leaf. An edge could not serve one for another key or name, so it never gets that far.
+    """Return the chain's leaf after checking that it is for this key and domain.
+
+    An edge could not serve one for another key or name.
 
     Raises: `IssuanceFailed`.
     """

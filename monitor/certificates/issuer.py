@@ -31,8 +31,10 @@ class IssuanceFailed(WorkFailed):
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A certificate and its issuer. `issuer` is the value of ``certificates.issuer``: ``internal``, or the URL of an
-    ACME directory. `chain` is PEM, leaf first."""
+    """A certificate chain (PEM, leaf first) and its issuer.
+
+    `issuer` is the value of ``certificates.issuer``: ``internal``, or the URL of an ACME directory.
+    """
 
     issuer: str
     chain: str
@@ -48,12 +50,14 @@ class Placed:
 
 
 class Journal(Protocol):
-    """Durable notes of one attempt. Each method returns once its note is durable; they are called in this order. All
-    raise `FenceLost` when another worker holds the order; the CA is then asked nothing more."""
+    """Durable notes of one attempt. Each method returns once its note is durable; they are called in this order.
+
+    All raise `FenceLost` when another worker holds the order; the CA is then asked nothing more.
+    """
 
     @property
     def placed(self) -> Placed | None:
-        """The order that an earlier attempt placed for the same signing key; None to begin a new one."""
+        """Return the order that an earlier attempt placed for the same signing key; None to begin a new one."""
 
     async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
         """Count an order that is about to be placed, unless the CA does not count it (a renewal with ``replaces``).
@@ -81,6 +85,8 @@ class RenewalWindow:
 
 
 class Issuer(Protocol):
+    """Issues certificates and revokes them."""
+
     async def issue(
         self,
         domain: str,
@@ -90,17 +96,19 @@ class Issuer(Protocol):
         *,
         replaces: Issued | None = None,
     ) -> Issued:
-        """A chain for the request's key and for `domain` alone. Times its own phases.
+        """Issue a chain for the request's key and for `domain` alone, and time the phases of it.
 
         May be called again for an order whose worker died: with the same request and its journal's notes that order is
-        continued, else a new one is placed; a lost order never leads to a second certificate.
-        `replaces` is the certificate that a renewal takes the place of.
+        continued, else a new one is placed; a lost order never leads to a second certificate. `replaces` is the
+        certificate that a renewal takes the place of.
 
         Raises: `IssuanceFailed`; what the journal raises.
         """
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
-        """Return the present moment where its issuer is no longer configured, None where the CA suggests no window.
+        """Return the window in which to renew; None where the CA suggests none.
+
+        It begins at the present moment where the certificate's issuer is no longer configured.
 
         Raises: `IssuanceFailed`.
         """

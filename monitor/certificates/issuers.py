@@ -27,7 +27,7 @@ _REPLACED_WITHIN: Final = timedelta(days=1)
 
 
 class Issuers:
-    """Made by the monitor's composition; there is at least one. `look_up` asks the DNS afresh."""
+    """Several issuers in the operator's order, at least one. Created by `open_acme`; `look_up` asks the DNS afresh."""
 
     def __init__(
         self, issuers: Sequence[AcmeIssuer], look_up: Callable[[str], Awaitable[Authorization]], clock: Clock
@@ -45,6 +45,10 @@ class Issuers:
         *,
         replaces: Issued | None = None,
     ) -> Issued:
+        """Issue from the first CA that the domain's CAA records allow and that does not fail.
+
+        Raises: `IssuanceFailed`; what the journal raises.
+        """
         with phases.timed("checks"):
             authorization = await self._authorization(domain)
         failures: list[IssuanceFailed] = []
@@ -63,6 +67,12 @@ class Issuers:
         raise _in_one(failures)
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
+        """Return the window that the certificate's own issuer suggests.
+
+        It begins at the present moment for an issuer that is no longer configured.
+
+        Raises: `IssuanceFailed`.
+        """
         for issuer in self._issuers:
             if issuer.name == issued.issuer:
                 return await issuer.renewal_window(issued)
@@ -71,13 +81,20 @@ class Issuers:
         return RenewalWindow(now, now + _REPLACED_WITHIN, _REPLACED_WITHIN.total_seconds())
 
     async def revoke(self, issued: Issued, reason: int) -> None:
+        """Have the certificate's own issuer revoke it.
+
+        Raises: `IssuanceFailed`, also when that issuer is no longer configured.
+        """
         for issuer in self._issuers:
             if issuer.name == issued.issuer:
                 return await issuer.revoke(issued, reason)
         raise IssuanceFailed(f"{issued.issuer} is no issuer of ours any more: FRONTAGE_ACME_DIRECTORY names them")
 
     async def _authorization(self, domain: str) -> Authorization:
-        """Raises: `IssuanceFailed` when the DNS could not be asked."""
+        """Find the CAA records of the domain.
+
+        Raises: `IssuanceFailed` when the DNS could not be asked.
+        """
         authorization = await self._look_up(domain)
         if not authorization.is_known:
             raise IssuanceFailed(
@@ -87,12 +104,15 @@ class Issuers:
         return authorization
 
     def _in_order(self, placed: Placed | None) -> list[AcmeIssuer]:
-        """The one that has our order already comes first."""
+        """Return the issuers in the operator's order, but first the one at which an order already stands."""
         return sorted(self._issuers, key=lambda issuer: placed is None or issuer.name != placed.issuer)
 
 
 async def _check(authorization: Authorization, issuer: AcmeIssuer, domain: str) -> None:
-    """Raises: `IssuanceFailed`."""
+    """Refuse an issuer that the domain's CAA records do not allow.
+
+    Raises: `IssuanceFailed`.
+    """
     if not authorization.records:
         return
     identity = await issuer.identify()

@@ -20,7 +20,10 @@ from monitor.claims import retry_until_available
 
 
 class OrderJournal:
-    """Mutable state: `_reservation`, the ledger's entry of the order about to be placed."""
+    """The `Journal` of one attempt at a claimed order. Created by `Issuance` for each attempt.
+
+    Mutable state: `_reservation`, the ledger's entry of the order about to be placed; `placed`.
+    """
 
     def __init__(
         self,
@@ -33,7 +36,7 @@ class OrderJournal:
         placed: Placed | None,
         sealed_key: bytes,
     ) -> None:
-        """`placed` only where `sealed_key` holds the very key of that order's request."""
+        """Create the journal; `placed` is set only where `sealed_key` holds the very key of that order's request."""
         self._database = database
         self._order = order
         self._limits = limits
@@ -44,6 +47,10 @@ class OrderJournal:
         self.placed = placed
 
     async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
+        """Count an order that is about to be placed in the CA's ledger.
+
+        Raises: `IssuanceFailed` (rate_limited), `FenceLost`, `DatabaseUnavailable`.
+        """
         async with self._database.transaction() as connection:
             found = await ca_ledger.reserve(
                 connection, self._order, issuer, self._limits, self._urgency, is_exempt=is_exempt
@@ -55,6 +62,11 @@ class OrderJournal:
         self._reservation = found
 
     async def record_placed(self, placed: Placed) -> None:
+        """Store the placed order with its sealed key, and assign it to its reservation.
+
+        Raises: `FenceLost`, `DatabaseUnavailable`.
+        """
+
         async def write(connection: Connection) -> None:
             kept = PlacedOrder(placed.issuer, placed.url, placed.placed_at, self._sealed_key)
             await order_outcomes.record_placed(connection, self._order, kept)
@@ -65,6 +77,7 @@ class OrderJournal:
         self.placed, self._reservation = placed, None
 
     async def give_back(self, issuer: str) -> None:
+        """Remove the reservation from the ledger, if there is one."""
         reservation, self._reservation = self._reservation, None
         if reservation is None:
             return
@@ -75,6 +88,11 @@ class OrderJournal:
                 await ca_ledger.cancel_reservation(connection, reservation)
 
     async def record_failed_validation(self, placed: Placed) -> None:
+        """Drop the placed order, and count its failed validation in the ledger.
+
+        Raises: `FenceLost`, `DatabaseUnavailable`.
+        """
+
         async def write(connection: Connection) -> None:
             await order_outcomes.forget_placed(connection, self._order)
             await ca_ledger.record_failed_validation(connection, placed.issuer, self._order.domain, placed.url)
@@ -83,6 +101,8 @@ class OrderJournal:
         self.placed = None
 
     async def _write_when_available(self, write: Callable[[Connection], Awaitable[None]]) -> None:
+        """Run the write in a transaction of its own, through an outage."""
+
         async def once() -> None:
             async with self._database.transaction() as connection:
                 await write(connection)
@@ -90,11 +110,12 @@ class OrderJournal:
         await retry_until_available(once)
 
     def _seconds_until(self, moment: datetime) -> float:
+        """Return the seconds until then, at least one."""
         return max((moment - self._now()).total_seconds(), 1.0)
 
 
 def words_of(full: LimitReached) -> str:
-    """For the domain's owner."""
+    """Explain to the domain's owner which limit is used up, and until when."""
     return (
         f"{WAITS_FOR_LIMIT}{full.most} of {full.most} {LIMIT_DESCRIPTIONS[full.limit]} are used,"
         f" and the next is free at {full.free_at:%Y-%m-%d %H:%M} UTC"

@@ -9,7 +9,7 @@ from common.clock import Clock
 
 
 class Phases:
-    """Seconds by phase, in the order they happened. One for each attempt at an order, which owns it."""
+    """Seconds by phase, in the order they happened. One instance for each attempt at an order, which owns it."""
 
     def __init__(self, clock: Clock, earlier: Mapping[str, float] | None = None) -> None:
         self._clock = clock
@@ -25,7 +25,9 @@ class Phases:
             self.add(phase, self._clock.monotonic() - started)
 
     def add(self, phase: str, seconds: float) -> None:
+        """Add seconds to the phase."""
         self._seconds[phase] = round(self._seconds.get(phase, 0.0) + seconds, 6)
 
     def as_seconds(self) -> dict[str, float]:
+        """Return the seconds of each phase."""
         return dict(self._seconds)

@@ -33,7 +33,9 @@ _GROUP_SECONDS = 0.5
 
 class Precedence:
     """When orders of one lane were claimed last, and when another lane, which gives way, may claim its next group.
-    Mutable state: both times."""
+
+    Mutable state: both times.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -41,10 +43,11 @@ class Precedence:
         self._next_group_at = -math.inf
 
     def note_claim(self) -> None:
+        """Record that orders of the lane that goes first were claimed now."""
         self._claimed_at = self._clock.monotonic()
 
     def room(self, free: int) -> int:
-        """How many of the `free` slots the other lane may use now."""
+        """Return how many of the `free` slots the lane that gives way may use now."""
         now = self._clock.monotonic()
         if now - self._claimed_at >= _GIVE_WAY_SECONDS:
             return free
@@ -55,7 +58,10 @@ class Precedence:
 
 
 class OrderQueue:
-    """Mutable state: the application after which the next look at applications' lines begins."""
+    """The queue of one lane's orders, shared fairly between applications.
+
+    Mutable state: `_after`, the application after which the next search for due orders begins.
+    """
 
     def __init__(
         self,
@@ -75,6 +81,7 @@ class OrderQueue:
         self.next_due_seconds = lane.next_due_seconds
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Order]:
+        """Claim up to `most` due orders, fewer while the lane gives way or an application has its share."""
         room = most if self._gives_way_to is None else self._gives_way_to.room(most)
         if not room:
             return []
@@ -99,8 +106,10 @@ def make_runner(
     precedence: Precedence | None = None,
     gives_way_to: Precedence | None = None,
 ) -> Runner[Order]:
-    """To be run by the role, and woken when an order may be due. `precedence` is of the lane, `gives_way_to` of one
-    that comes before it."""
+    """Create the runner of a lane. The role runs it, and wakes it when an order may be due.
+
+    `precedence` is noted when orders of this lane are claimed; `gives_way_to` belongs to a lane that comes before it.
+    """
     shares = ConcurrencyShares()
 
     async def hold_and_perform(order: Order) -> None:

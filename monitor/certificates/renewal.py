@@ -38,7 +38,7 @@ _SLOT_PAUSE_SECONDS: dict[Urgency, tuple[float, float]] = {
 
 
 def next_step(order: Order) -> Step:
-    """What a claimed order asks for (the table is in `common.db.orders`)."""
+    """Return the next step of a claimed order (the table is in `common.db.orders`)."""
     if order.in_service is None or order.state == "running":
         return "issue"
     if order.state == "failed":
@@ -49,7 +49,10 @@ def next_step(order: Order) -> Step:
 
 
 def is_looked_at(order: Order, step: Step) -> bool:
-    """Whether to check first if the domain's DNS leads to us; for a new order the API has just done so."""
+    """Return whether to check first that the domain's DNS leads here.
+
+    For a new order the API has just done so.
+    """
     return step != "await edges" and (order.is_recheck or not (order.kind == "new" and order.attempts == 1))
 
 
@@ -60,7 +63,7 @@ def renewal_time(
     window: RenewalWindow | None = None,
     chosen: datetime | None = None,
 ) -> datetime:
-    """When to renew, which may be past. `chosen` is the time chosen before."""
+    """Return when to renew, which may be past. `chosen` is the time chosen before."""
     if window is None or window.end < window.start:
         lifetime = not_after - not_before
         if chosen is not None and not_before <= chosen <= not_after:
@@ -73,13 +76,13 @@ def renewal_time(
 
 
 def look_again_seconds(window: RenewalWindow | None, random: Random) -> float:
-    """When to ask the issuer and the DNS again: as often as the issuer would have us, once a day at least."""
+    """Return the pause before the issuer and the DNS are asked again: as the issuer wishes, but once a day at least."""
     asked = LOOK_SECONDS if window is None else window.ask_again_seconds
     return min(max(asked, _SHORTEST_LOOK_SECONDS), LOOK_SECONDS) * random.uniform(0.8, 1.0)
 
 
 def urgency(order: Order, now: datetime) -> Urgency:
-    """What the order may take of a CA's limits (`common.db.ca_ledger.SHARES`)."""
+    """Return the urgency by which the order takes its share of a CA's limits (`common.db.ca_ledger.SHARES`)."""
     if order.in_service is not None and order.in_service.is_compromised:
         return "compromised"
     if order.kind == "replacement" or (order.in_service is not None and is_expiring(order.in_service, now)):
@@ -90,9 +93,10 @@ def urgency(order: Order, now: datetime) -> Urgency:
 
 
 def is_expiring(valid: Validity, now: datetime) -> bool:
+    """Return whether little of the certificate's lifetime is left."""
     return valid.not_after - now < (valid.not_after - valid.not_before) * _EXPIRING_FRACTION
 
 
 def slot_pause_seconds(of: Urgency, random: Random) -> float:
-    """How long after a slot is free to ask for it: many wait for the same one, and the urgent come first."""
+    """Return the random pause after a slot is free: many wait for the same one, and the urgent come first."""
     return random.uniform(*_SLOT_PAUSE_SECONDS[of])

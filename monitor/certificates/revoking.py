@@ -13,14 +13,19 @@ _log = get_logger("monitor.certificates.revoking")
 
 
 class Revoking:
-    """Created by the monitor's ``__main__``; `perform` is what its runner does with a claimed row."""
+    """Carries out claimed revocations. Created by `monitor.wiring`; its runner calls `perform`."""
 
     def __init__(self, database: Database, issuer: Issuer) -> None:
         self._database = database
         self._issuer = issuer
 
     async def perform(self, revocation: Revocation) -> None:
-        """Revoke; the request is idempotent, so a crash in between does no harm."""
+        """Revoke the certificate at its issuer and record that.
+
+        The request is idempotent, so a crash in between does no harm.
+
+        Raises: `IssuanceFailed`, `FenceLost`, `DatabaseUnavailable`.
+        """
         await self._issuer.revoke(Issued(revocation.issuer, revocation.chain), revocation.reason)
 
         async def record() -> None:

@@ -1,4 +1,4 @@
-"""Checking put together: claims what is due, has it looked at, and its outcome written."""
+"""Checking put together: claims due checks, asks the DNS, and writes the outcomes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHECKS_PER_SECOND = 1000.0  # routine checks of one process: 3.6 million domain
 
 
 class CheckQueue:
-    """`common.db.checks` within this process' rate limit, and fair among applications."""
+    """The queue of due checks (`common.db.checks`), fair to applications and within this process' rate limit."""
 
     def __init__(self, rate_limit: CheckRateLimit, shares: ConcurrencyShares) -> None:
         self._rate_limit = rate_limit
@@ -38,6 +38,7 @@ class CheckQueue:
         self.next_due_seconds = checks.next_due_seconds
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Check]:
+        """Claim up to `most` due checks, fewer where the rate limit or an application's share is used up."""
         due = await checks.find_due(connection, most=most, full=self._shares.full(free=most))
         chosen = self._shares.choose(due, free=most, most_routine=self._rate_limit.available())
         if not chosen:
@@ -47,11 +48,15 @@ class CheckQueue:
         return claimed
 
     async def postpone(self, connection: Connection, claim: Check, /, *, delay_seconds: float, last_error: str) -> None:
+        """Postpone a check that failed; the reason is in the log only."""
         await checks.postpone(connection, claim, delay_seconds=delay_seconds)
 
 
 class Checking:
-    """Created by the monitor's ``__main__``, which runs `run` as a task and cancels it; owns the resolvers' sockets."""
+    """Checks monitored domains. Created by `monitor.wiring`; owns the resolvers' sockets.
+
+    The monitor's ``__main__`` runs `run` as a task and cancels it.
+    """
 
     def __init__(
         self,
@@ -68,7 +73,10 @@ class Checking:
         checks_per_second: float = _CHECKS_PER_SECOND,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        """Raises: `OperatorError` for a server that the policy refuses."""
+        """Create the checks' parts; `on_events` is called after events were recorded.
+
+        Raises: `OperatorError` for a server that the policy refuses.
+        """
         self._interval_seconds = interval_seconds
         self._resolvers = SharedResolvers(servers, policy)
         self._record_checker = RecordChecker(
@@ -88,15 +96,16 @@ class Checking:
         )
 
     def wake(self) -> None:
-        """A domain may have been added or changed."""
+        """Search for due checks at once, since a domain may have been added or changed."""
         self._runner.wake()
 
     @property
     def record_checker(self) -> RecordChecker:
-        """For others in this process that look for records; it works for as long as `run` does."""
+        """Return the record checker, for other work of this process. It works for as long as `run` does."""
         return self._record_checker
 
     async def run(self) -> None:
+        """Check domains until cancelled, then close the resolvers."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._outcomes.run(), name="checks: write outcomes")
@@ -110,6 +119,7 @@ class Checking:
             await self._check(check)
 
     async def _check(self, check: Check) -> None:
+        """Check one domain's records and write the outcome."""
         found = await self._record_checker.check(
             check.domain, check.records, tenant=check.application_id, had_long_ttl=check.has_long_ttl
         )

@@ -1,4 +1,4 @@
-"""How the checks fare: measured, and written where `GET /monitor/status` reads it.
+"""Measures how well the checks work, and records it where `GET /monitor/status` reads it.
 
 Unhealthy is: alarms held back, checks that come late, or answers that mostly do not come.
 """
@@ -30,7 +30,7 @@ _LATE_AT_LEAST_SECONDS = 60.0
 
 
 def diagnose(backlog: Backlog, verdicts: int, unknown: int, interval_seconds: float) -> str | None:
-    """What is wrong, in words for the operator; none when all is well."""
+    """Return what is wrong, in words for the operator; None when all is well."""
     if backlog.held:
         return f"{HELD}: {backlog.held} domains"
     if backlog.overdue_seconds > max(_LATE_AT_LEAST_SECONDS, _LATE_FRACTION * interval_seconds):
@@ -41,7 +41,10 @@ def diagnose(backlog: Backlog, verdicts: int, unknown: int, interval_seconds: fl
 
 
 class CheckHealth:
-    """Created by `Checking`. Mutable state: this process' verdicts of the last minute, a pair of counts a period."""
+    """Measures this process' checks. Created by `Checking`.
+
+    Mutable state: the verdicts of the last minute, as a pair of counts (all, unknown) for each period.
+    """
 
     def __init__(self, database: Database, interval_seconds: float, *, period_seconds: float = PERIOD_SECONDS) -> None:
         self._database = database
@@ -50,12 +53,13 @@ class CheckHealth:
         self._verdicts: deque[list[int]] = deque([[0, 0]], maxlen=_PERIODS)
 
     def count(self, verdicts: Collection[RecordVerdict]) -> None:
+        """Count the verdicts of one check."""
         counts = self._verdicts[-1]
         counts[0] += len(verdicts)
         counts[1] += sum(verdict is RecordVerdict.UNKNOWN for verdict in verdicts)
 
     async def report_for_ever(self) -> None:
-        """Until cancelled. What Postgres does not hear of in time, readers take for unhealthy by its age."""
+        """Report once a period until cancelled. Readers take a report that is missing for unhealthy, by its age."""
         while True:
             try:
                 await self.report()
@@ -64,6 +68,7 @@ class CheckHealth:
             await asyncio.sleep(self._period_seconds)
 
     async def report(self) -> None:
+        """Record whether the checks are healthy, and begin a new period."""
         verdicts, unknown = (sum(counts[which] for counts in self._verdicts) for which in (0, 1))
         self._verdicts.append([0, 0])
         async with self._database.transaction() as connection:

@@ -26,18 +26,21 @@ FEWEST_UNCHANGED = 10
 
 @dataclass(frozen=True, slots=True)
 class LossTally:
-    """Domains checked again within the last `WINDOW_SECONDS`, and those of them that turned from present to missing,
-    each by application; first checks count in neither."""
+    """Domains checked again within the last `WINDOW_SECONDS`, and those that turned from present to missing.
+
+    Both by application; first checks count in neither.
+    """
 
     rechecked: Mapping[str, int]
     turned: Mapping[str, int]
 
     @property
     def is_mass(self) -> bool:
+        """Return whether all applications' losses together are improbably many."""
         return _is_mass(sum(self.turned.values()), sum(self.rechecked.values()))
 
     def holds(self, application_id: str) -> bool:
-        """Whether alarms of this application are too many to be believed."""
+        """Return whether alarms of this application are too many to be believed."""
         if not self.is_mass or not self._has_large_loss(application_id):
             return False
         unchanged = sum(self.rechecked.values()) - sum(self.turned.values())

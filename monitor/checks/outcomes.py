@@ -56,7 +56,7 @@ Waiting = tuple[Finished, asyncio.Future[bool]]
 
 
 class _WriteQueue:
-    """Those that wait to be written. Mutable state: them."""
+    """Outcomes that wait to be written. Mutable state: these outcomes."""
 
     def __init__(self, most_at_once: int) -> None:
         self._most_at_once = most_at_once
@@ -64,11 +64,12 @@ class _WriteQueue:
         self._is_work = asyncio.Event()
 
     def add(self, waiting: Waiting) -> None:
+        """Add an outcome."""
         self._waiting.append(waiting)
         self._is_work.set()
 
     async def take(self) -> list[Waiting]:
-        """As many as one transaction writes, but one at least; once there are any."""
+        """Wait for outcomes, and take as many as one transaction writes, but at least one."""
         await self._is_work.wait()
         self._waiting.sort(key=_size)
         records = itertools.accumulate(map(_size, self._waiting[: self._most_at_once]))
@@ -79,15 +80,19 @@ class _WriteQueue:
         return [each for each in taken if not each[1].done()]
 
     def cancel(self) -> None:
+        """Cancel the outcomes that are not written."""
         for _, written in self._waiting:
             written.cancel()
 
 
 class Outcomes:
-    """Made by `Checking`, which runs `run` as a task. Mutable state: those handed in and not yet taken."""
+    """Writes the outcomes of checks. Created by `Checking`, which runs `run` as a task.
+
+    Mutable state: the outcomes handed in and not yet taken.
+    """
 
     def __init__(self, database: Database, base_url: str, on_events: Callable[[], None]) -> None:
-        """`on_events` is called after events were recorded, to start their delivery."""
+        """Create the writer; `on_events` is called after events were recorded, to start their delivery."""
         self._database = database
         self._base_url = base_url
         self._on_events = on_events
@@ -95,7 +100,7 @@ class Outcomes:
         self._alarming = _WriteQueue(MOST_ALARMS_AT_ONCE)
 
     async def write(self, finished: Finished) -> None:
-        """Returns when it is committed.
+        """Write the outcome of a check, together with others, and return when it is committed.
 
         Raises: `FenceLost` when it no longer counts; `DatabaseUnavailable` when Postgres stays away.
         """
@@ -119,8 +124,10 @@ class Outcomes:
             line.cancel()
 
     async def _write_all(self, taken: Sequence[Waiting]) -> None:
-        """Tell each who waits whether it counted, or what went wrong. A row that Postgres will not have spoils its own
-        outcome only."""
+        """Write the outcomes, and let each waiting check know whether it counted or what went wrong.
+
+        An outcome that Postgres refuses fails alone; the others are written one by one.
+        """
         try:
             kept = await retry_until_available(lambda: self._record([finished for finished, _ in taken]))
         except DatabaseUnavailable as error:
@@ -141,7 +148,7 @@ class Outcomes:
                     written.set_result(finished.check.id in kept)
 
     async def _record(self, finished: Sequence[Finished]) -> set[str]:
-        """One transaction. Returns the ids of the checks that counted."""
+        """Write the outcomes in one transaction, with their events, and return the ids of the checks that counted."""
         async with self._database.transaction() as connection:
             tally, is_released = await self._weigh(connection, finished)
             reports = [
@@ -169,9 +176,9 @@ class Outcomes:
         return kept
 
     async def _weigh(self, connection: Connection, finished: Sequence[Finished]) -> tuple[LossTally, bool]:
-        """By what alarms are believed or not, and whether an operator lets them out all the same.
+        """Return the tally that decides which alarms are held, and whether an operator has released them.
 
-        The lock is taken only if there are any.
+        The lock is taken only if one of the checks may raise an alarm.
         """
         if not any(each.transition.may_alarm for each in finished):
             return LossTally({}, {}), False
@@ -189,6 +196,7 @@ class Outcomes:
         return tally, is_released
 
     async def _record_event(self, connection: Connection, finished: Finished, report: ReportDecision) -> None:
+        """Record the event of an outcome, with a link to repair the records."""
         check, transition = finished.check, finished.transition
         present = [as_json(record) for record in transition.present or ()]
         missing = [as_json(record) for record in transition.missing or ()]
@@ -215,16 +223,19 @@ class Outcomes:
 
 
 def _size(waiting: Waiting) -> int:
+    """Return how many records the outcome has."""
     return len(waiting[0].check.records)
 
 
 def _fail(taken: Sequence[Waiting], error: Exception) -> None:
+    """Let each waiting check fail with this error."""
     for _, written in taken:
         if not written.done():
             written.set_exception(error)
 
 
 def _outcome(finished: Finished, report: ReportDecision) -> CheckOutcome:
+    """Build the row of an outcome."""
     transition = finished.transition
     return CheckOutcome(
         check=finished.check,
@@ -243,7 +254,7 @@ def _outcome(finished: Finished, report: ReportDecision) -> CheckOutcome:
 
 
 def _configuration(check: Check, records: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """For the connect modal, if it takes so many records."""
+    """Return the configuration for the connect modal; None for more records than it takes."""
     if len(records) > MOST_RECORDS:
         return None
     name = f"{check.subdomain}.{check.domain}" if check.subdomain else check.domain

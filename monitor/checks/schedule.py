@@ -17,14 +17,17 @@ _SHORTEST_SECONDS = 1.0
 
 
 def next_due(domain_id: str, checked_at: datetime, interval_seconds: float) -> datetime:
-    """The domain's next place after `checked_at`."""
+    """Return the domain's next place in the interval after `checked_at`."""
     place = zlib.crc32(domain_id.encode()) / 2**32 * interval_seconds
     since = (checked_at.timestamp() - place) % interval_seconds
     return datetime.fromtimestamp(checked_at.timestamp() - since + interval_seconds, UTC)
 
 
 def next_try(domain_id: str, checked_at: datetime, interval_seconds: float, attempts: int) -> datetime:
-    """After a check that could not ask about everything, the `attempts`-th in a row: soon, then ever later."""
+    """Return when to try again after a check that left questions open, the `attempts`-th in a row.
+
+    The pauses grow from a minute of an hour to the interval.
+    """
     first = max(_SHORTEST_SECONDS, interval_seconds * _SOON_FRACTION)
     pause = retry_pause_seconds(attempts, first=first, longest=interval_seconds)
     return min(next_due(domain_id, checked_at, interval_seconds), checked_at + timedelta(seconds=pause))

@@ -1,4 +1,4 @@
-"""Transitions: what the verdicts of one check make of a domain, and whom to tell. Pure.
+"""Transitions: what the verdicts of one check make of a domain, and which event to record. Pure.
 
 States
     unchecked   not every record has had a verdict yet
@@ -29,9 +29,12 @@ from common.records import Record, identity
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """`present` and `missing` are none as long as nothing is known of any record. `has_turned`: all was present, and
+    """What one check changes in a domain's row, and whether an alarm is due.
+
+    `present` and `missing` are None as long as nothing is known of any record. `has_turned`: all was present, and
     something is missing now. Of the alarm: `is_new` if something is missing that was not before, `is_waiting` if one
-    was held back and stands, `is_confirmed` if it has waited for the next round."""
+    was held back and stands, `is_confirmed` if it has waited for the next round.
+    """
 
     state: State
     present: Records | None
@@ -47,12 +50,13 @@ class Transition:
 
     @property
     def may_alarm(self) -> bool:
+        """Return whether an alarm is due, or held back and still true."""
         return self.is_new or self.is_waiting
 
 
 @dataclass(frozen=True, slots=True)
 class ReportDecision:
-    """Which event to record, if any; what the partner knows then, and since when something is held back from it."""
+    """Which event to record, if any; what the partner then knows, and since when an alarm is held back."""
 
     event: Literal["domain.record_missing", "domain.record_restored"] | None
     reported: Records | None
@@ -60,7 +64,10 @@ class ReportDecision:
 
 
 def decide(check: Check, verdicts: Sequence[RecordVerdict], *, round_seconds: float) -> Transition:
-    """`verdicts` in the order of the check's records; `round_seconds` is how often a domain is looked at."""
+    """Decide what the verdicts change.
+
+    `verdicts` are in the order of the check's records; `round_seconds` is how often a domain is checked.
+    """
     is_complete = RecordVerdict.UNKNOWN not in verdicts
     was_present, was_missing = _identities(None if is_complete else check.seen.present), _identities(check.seen.missing)
     present, missing, found_missing = [], [], []
@@ -92,7 +99,10 @@ def decide(check: Check, verdicts: Sequence[RecordVerdict], *, round_seconds: fl
 
 
 def decide_report(check: Check, transition: Transition, *, is_mass: bool, is_released: bool) -> ReportDecision:
-    """`is_mass`: more alarms at once than are believed. `is_released`: an operator believes them all the same."""
+    """Decide which event goes out, and what is held back.
+
+    `is_mass`: more alarms came at once than are believed. `is_released`: an operator believes them all the same.
+    """
     if transition.is_restored:
         return ReportDecision("domain.record_restored", None, None)
     if not transition.missing:
@@ -103,6 +113,7 @@ def decide_report(check: Check, transition: Transition, *, is_mass: bool, is_rel
 
 
 def has_any(records: Sequence[Record], reported: Records | None) -> bool:
+    """Return whether any of the records is among the reported ones."""
     return bool(reported) and not _identities(reported).isdisjoint(map(identity, records))
 
 

@@ -41,7 +41,7 @@ def make_runner(
     lease_seconds: float = LEASE_SECONDS,
     poll_seconds: float = _POLL_SECONDS,
 ) -> Runner[Claimed]:
-    """Created and run by the role; woken when an event was recorded."""
+    """Create the runner of deliveries. The role runs it, and wakes it when an event was recorded."""
     work = Deliverer(database, sender, keyring, clock, random)
     slots = Slots(clock)
 
@@ -65,7 +65,7 @@ def make_runner(
 
 
 class DeliveryQueue:
-    """`common.db.deliveries` within this process' slots."""
+    """The queue of due deliveries (`common.db.deliveries`), within this process' slots."""
 
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
@@ -74,6 +74,7 @@ class DeliveryQueue:
         self.next_due_seconds = deliveries.next_due_seconds
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Claimed]:
+        """Claim up to `most` due deliveries, as many of each kind as there are free slots."""
         free = self._slots.free()
         return await deliveries.claim(
             connection,
@@ -85,7 +86,7 @@ class DeliveryQueue:
 
 
 class Deliverer:
-    """One a process. Holds nothing between attempts."""
+    """Performs deliveries. One instance per process; it holds nothing between attempts."""
 
     def __init__(self, database: Database, sender: Sender, keyring: Keyring, clock: Clock, random: Random) -> None:
         self._database = database
@@ -95,7 +96,10 @@ class Deliverer:
         self._random = random
 
     async def perform(self, claimed: Claimed) -> None:
-        """Raises: `FenceLost`, `DatabaseUnavailable`."""
+        """Make one attempt at a delivery and record its outcome; settle a superseded one without an attempt.
+
+        Raises: `FenceLost`, `DatabaseUnavailable`.
+        """
         if claimed.is_superseded:
             async with self._database.transaction() as connection:
                 await deliveries.record_superseded(connection, claimed)
@@ -117,6 +121,7 @@ class Deliverer:
         )  # fmt: skip
 
     async def _attempt(self, claimed: Claimed, now: datetime) -> WebhookResponse:
+        """Sign the event and post it once."""
         body = orjson.dumps(
             payload_of(
                 claimed.event_id,
@@ -133,7 +138,7 @@ class Deliverer:
         return await self._sender.post(claimed.url, body, headers)
 
     def _open_secrets(self, claimed: Claimed) -> list[str]:
-        """The current one first."""
+        """Return the webhook's opened secrets, the current one first."""
         identity = webhook_secret_identity(claimed.application_id)
         envelopes = filter(None, (claimed.secret, claimed.previous_secret))
         return [self._keyring.open(envelope, identity).decode() for envelope in envelopes]
@@ -141,6 +146,7 @@ class Deliverer:
     async def _record(
         self, connection: Connection, claimed: Claimed, answer: WebhookResponse, entry: LogEntry, seconds: float
     ) -> None:
+        """Record the outcome of an attempt, and warn or disable an endpoint that fails for long."""
         if answer.error is None:
             await deliveries.record_delivered(connection, claimed, entry, is_slow=seconds > QUICK_SECONDS)
             return

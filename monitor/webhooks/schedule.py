@@ -1,4 +1,4 @@
-"""When a delivery is tried again. Pure.
+"""Schedules the next attempt at a delivery. Pure.
 
 Rules
     An event is tried at once, then after each of `RETRY_DELAYS_SECONDS`: ten attempts over three days and some hours,
@@ -21,7 +21,7 @@ _LONGEST_RETRY_AFTER_SECONDS = 86_400.0
 
 
 def next_delay_seconds(failures: int, retry_after_seconds: float | None, random: Random) -> float | None:
-    """How long to wait after the attempt that made the failures as many; None when it was the last."""
+    """Return the pause after so many failed attempts; None when the last one was made."""
     if failures >= MOST_ATTEMPTS:
         return None
     if retry_after_seconds is not None:
@@ -30,7 +30,10 @@ def next_delay_seconds(failures: int, retry_after_seconds: float | None, random:
 
 
 def parse_retry_after(text: str | None, now: datetime) -> float | None:
-    """Seconds from now (RFC 9110 §10.2.3: a number of them, or a date); None for what is neither."""
+    """Return the seconds from now that ``Retry-After`` asks for; None for what is neither a number nor a date.
+
+    RFC 9110 §10.2.3.
+    """
     if text is None:
         return None
     if text.isascii() and text.isdigit():

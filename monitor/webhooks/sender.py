@@ -31,7 +31,7 @@ _BODY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class WebhookResponse:
-    """`status` is none when there was no answer; `error` is none when it was 2xx."""
+    """The result of one attempt. `status` is None when there was no answer; `error` is None when it was 2xx."""
 
     status: int | None
     error: str | None
@@ -39,15 +39,19 @@ class WebhookResponse:
 
     @property
     def is_gone(self) -> bool:
+        """Return whether the endpoint says that it is gone for good (410)."""
         return self.status == 410
 
 
 class _NoAddress(Exception):
-    """In words for the webhook's owner."""
+    """The webhook has no address that may be dialled, in words for its owner."""
 
 
 class Sender:
-    """One a process; it keeps no connection. `tls`: none trusts the system's authorities."""
+    """Posts to webhooks. One instance per process; it keeps no connection.
+
+    `tls` replaces the system's trust; None keeps it.
+    """
 
     def __init__(
         self,
@@ -88,7 +92,10 @@ class Sender:
             return _answer(response)
 
     async def _find_addresses(self, url: URL) -> list[str]:
-        """Those we may dial. Raises: `_NoAddress`."""
+        """Return the host's addresses that webhooks may be sent to.
+
+        Raises: `_NoAddress`.
+        """
         found = await self._resolve(url.host or "")
         allowed = [address for address in found if self._is_allowed(address, url.port or 0)]
         if not allowed:
@@ -96,6 +103,10 @@ class Sender:
         return allowed
 
     async def _resolve(self, host: str) -> list[str]:
+        """Return all addresses of the host.
+
+        Raises: `_NoAddress` when its name could not be looked up.
+        """
         if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 §6.3
             return ["127.0.0.1"]
         literal = parse_address(host)
@@ -131,6 +142,7 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
 
 
 def _answer(response: aiohttp.ClientResponse) -> WebhookResponse:
+    """Read the result of an attempt from the response's head."""
     status = response.status
     if 200 <= status < 300:
         return WebhookResponse(status, None)

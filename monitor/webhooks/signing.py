@@ -13,8 +13,11 @@ from standardwebhooks import Webhook
 
 
 def signed_headers(event_id: str, body: bytes, secrets: Iterable[str], now: datetime) -> dict[str, str]:
-    """`event_id` is the same on every attempt. `secrets` in their ``whsec_`` form: one signature for each, so that
-    receivers can change over during a rotation."""
+    """Return the headers that identify the event and sign its body.
+
+    `event_id` is the same on every attempt. `secrets` are in their ``whsec_`` form: one signature for each, so that
+    receivers can change over during a rotation.
+    """
     signatures = [Webhook(secret).sign(event_id, now, body.decode()) for secret in secrets]
     return {
         "webhook-id": event_id,

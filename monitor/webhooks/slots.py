@@ -42,7 +42,7 @@ class _Attempt:
 
 
 class Slots:
-    """Mutable state: the attempts that run, the oldest first."""
+    """The slots of this process. Mutable state: the attempts that run, the oldest first."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -62,6 +62,7 @@ class Slots:
             del self._running[key]
 
     def free(self) -> Free:
+        """Return how many attempts of each kind may start now."""
         recent = self._clock.monotonic() - QUICK_SECONDS
         kinds = Counter(
             "slow" if attempt.is_slow else "quick" if attempt.started_at > recent else "hanging"

@@ -47,18 +47,19 @@ async def open_key(database: Database, keyring: Keyring) -> JWKEC:
 
 
 def thumbprint(key: JWKEC) -> str:
-    """RFC 7638 §3; the second half of every key authorization (RFC 8555 §8.1)."""
+    """Return the thumbprint of the key (RFC 7638 §3), the second half of every key authorization (RFC 8555 §8.1)."""
     return encode_b64jose(key.thumbprint())
 
 
 def _new_key(keyring: Keyring) -> SealedKey:
+    """Generate an account key and seal it."""
     key = ec.generate_private_key(ec.SECP256R1())
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return SealedKey(keyring.seal(secret, KEY_IDENTITY), thumbprint(JWKEC(key=key)))
 
 
 class AcmeAccount:
-    """The account at one CA. One per process and CA, created by the monitor's ``__main__``.
+    """The account at one CA. One per process and CA, created by `open_acme`.
 
     Mutable state: `_identity`, as last stored; `_gone`, an account that the CA reports as unknown.
     """
@@ -72,7 +73,7 @@ class AcmeAccount:
         external: ExternalAccount | None,
         caa_identities: tuple[str, ...] = (),
     ) -> None:
-        """`caa_identities` stand in for those that the CA does not state."""
+        """Create the account's state; `caa_identities` replace the CAA names that the CA does not state."""
         self._database = database
         self._transport = transport
         self._email = email
@@ -83,7 +84,7 @@ class AcmeAccount:
         self._lock = asyncio.Lock()
 
     async def identity(self) -> Identity:
-        """The account, made now if there is none, and what the CA calls itself today.
+        """Return the account and the CA's CAA names of today; register an account if there is none.
 
         Raises: `IssuanceFailed`, `DatabaseUnavailable`.
         """
@@ -103,7 +104,10 @@ class AcmeAccount:
         return identity
 
     async def url(self) -> str:
-        """Raises: as `identity`."""
+        """Return the URL of the account; register one if there is none.
+
+        Raises: `IssuanceFailed`, `DatabaseUnavailable`.
+        """
         return (await self.identity()).account_url
 
     def forget(self, url: str) -> None:
@@ -113,11 +117,13 @@ class AcmeAccount:
             self._identity = None
 
     async def _find(self) -> Identity | None:
+        """Return the stored account, unless the CA no longer knows it."""
         async with self._database.connection() as connection:
             found = await acme_accounts.find_identity(connection, self._transport.directory_url)
         return None if found is not None and found.account_url == self._gone else found
 
     async def _register(self, directory: messages.Directory) -> str:
+        """Register the account at the CA, or find the existing one, and return its URL."""
         transport = self._transport
         try:
             answer = await transport.post(directory["newAccount"], self._registration(directory), account_url=None)
@@ -130,6 +136,7 @@ class AcmeAccount:
         return answer.url
 
     def _registration(self, directory: messages.Directory) -> messages.NewRegistration:
+        """Build the newAccount request, bound to the external account if one is set."""
         if directory.meta.external_account_required and self._external is None:
             _log.error("a CA wants an external account: set FRONTAGE_ACME_EAB", authority=self._transport.authority)
             raise IssuanceFailed(f"there is no account with {self._transport.authority} yet")

@@ -34,7 +34,7 @@ _REPLACING_REFUSED: Final = frozenset({"alreadyReplaced", "malformed", "unauthor
 
 
 class AcmeIssuer:
-    """One a CA; made and closed by the monitor's composition."""
+    """One CA as an issuer. Created and closed by `open_acme`."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class AcmeIssuer:
         *,
         before_validation: Callable[[], Awaitable[None]],
     ) -> None:
-        """`before_validation` returns once every edge knows the running orders, or after a time-out."""
+        """Create the issuer; `before_validation` returns once every edge knows the running orders, or after a time-out."""
         self.name = transport.directory_url
         self._transport = transport
         self._account = account
@@ -53,11 +53,14 @@ class AcmeIssuer:
 
     @property
     def authority(self) -> str:
-        """The CA's host name, for people."""
+        """Return the CA's host name, for people."""
         return self._transport.authority
 
     async def identify(self) -> Identity:
-        """Raises: `IssuanceFailed`."""
+        """Return the account at the CA, registered if there is none, and the CA's CAA names.
+
+        Raises: `IssuanceFailed`, `DatabaseUnavailable`.
+        """
         return await self._account.identity()
 
     async def issue(
@@ -69,7 +72,10 @@ class AcmeIssuer:
         *,
         replaces: Issued | None = None,
     ) -> Issued:
-        """As `Issuer.issue`. A failure `is_open` when the order stands at the CA and is to be carried on there."""
+        """Issue a certificate as `Issuer.issue` describes.
+
+        A failure has `is_open` set when the order stands at the CA and is to be continued there.
+        """
         with phases.timed("order"):
             found = await self._find(domain, journal.placed, phases)
             course, order, placed = found or await self._place(domain, phases, journal, replaces)
@@ -82,6 +88,10 @@ class AcmeIssuer:
             raise
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
+        """Return the window in which the CA suggests renewing, or None where it suggests none.
+
+        Raises: `IssuanceFailed`.
+        """
         base = (await self._transport.directory()).to_partial_json().get("renewalInfo")
         if issued.issuer != self.name or base is None:
             return None
@@ -96,6 +106,10 @@ class AcmeIssuer:
             raise self._transport.unreadable("renewal window") from error
 
     async def revoke(self, issued: Issued, reason: int) -> None:
+        """Revoke the certificate at the CA; one that is already revoked is no failure.
+
+        Raises: `IssuanceFailed`.
+        """
         directory = await self._transport.directory()
         leaf = x509.load_pem_x509_certificate(issued.chain.encode("ascii"))
         revocation = messages.Revocation(certificate=leaf, reason=reason)
@@ -128,6 +142,7 @@ class AcmeIssuer:
     async def _place(
         self, domain: str, phases: Phases, journal: Journal, replaces: Issued | None
     ) -> tuple[OrderCourse, messages.Order, Placed]:
+        """Place a new order at the CA and record it in the journal."""
         directory = await self._transport.directory()
         await self._account.url()  # what can fail without an order fails before one is reserved
         try:
@@ -144,7 +159,12 @@ class AcmeIssuer:
     async def _new_order(
         self, directory: messages.Directory, domain: str, journal: Journal, predecessor: str | None
     ) -> CaResponse:
-        """A refused request leaves no order, so it may be put otherwise. Raises: `AcmeProblem`, `IssuanceFailed`."""
+        """Request a new order; once more with a new account, or without `replaces`, where the CA refuses either.
+
+        A refused request leaves no order at the CA.
+
+        Raises: `AcmeProblem`, `IssuanceFailed`.
+        """
         account_url = await self._account.url()
         try:
             return await self._reserved_order(directory, domain, journal, account_url, predecessor)
@@ -160,6 +180,7 @@ class AcmeIssuer:
     async def _reserved_order(
         self, directory: messages.Directory, domain: str, journal: Journal, account_url: str, predecessor: str | None
     ) -> CaResponse:
+        """Reserve an order in the journal and request it; return the reservation if the CA certainly made no order."""
         identifier = messages.Identifier(typ=messages.IDENTIFIER_FQDN, value=domain)
         order = NewOrder(identifiers=[identifier], replaces=predecessor)
         await journal.reserve(self.name, is_exempt=predecessor is not None)
@@ -177,6 +198,7 @@ class AcmeIssuer:
         return OrderCourse(self._transport, account_url, order_url, domain, phases, self._before_validation)
 
     def _predecessor(self, directory: messages.Directory, replaces: Issued | None) -> str | None:
+        """Return the certificate id that a renewal states as `replaces`, or None where it must not state one."""
         if replaces is None or replaces.issuer != self.name or "renewalInfo" not in directory.to_partial_json():
             return None
         try:
@@ -185,4 +207,5 @@ class AcmeIssuer:
             return None
 
     def _is_kept_to(self, placed: Placed) -> bool:
+        """Return whether the order is young enough to be continued instead of ordering from another CA."""
         return self._clock.now() - placed.placed_at < _FAITHFUL_FOR

@@ -38,7 +38,9 @@ _IDLE_SECONDS: Final = 15.0  # less than the CAs', so that no request is sent on
 
 @asynccontextmanager
 async def open_acme(settings: Settings, database: Database, keyring: Keyring, clock: Clock) -> AsyncIterator[Issuers]:
-    """The issuers of ``FRONTAGE_ACME_DIRECTORY``, in its order, for the block. Edges know our thumbprint then.
+    """Open the issuers of ``FRONTAGE_ACME_DIRECTORY``, in its order, for the block.
+
+    Edges know the account key's thumbprint when the block begins.
 
     Raises: `OperatorError`, `DatabaseUnavailable`.
     """
@@ -74,6 +76,7 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
 
 
 def _account(settings: Settings, database: Database, transport: Transport, directory: str) -> AcmeAccount:
+    """Create the account at the CA of that directory."""
     authority = urlsplit(directory).netloc
     return AcmeAccount(
         database,
@@ -94,6 +97,8 @@ async def _introduce(issuers: Sequence[AcmeIssuer]) -> None:
 
 
 def _awaiting_edges(database: Database, clock: Clock) -> Callable[[], Awaitable[None]]:
+    """Return a function that waits until edges can answer challenges."""
+
     async def await_them() -> None:
         """Wait until every edge with a lease has applied the thumbprint and the running orders."""
         with suppress(DatabaseUnavailable):  # edges answer challenges without it, and so an order can go on
@@ -105,6 +110,7 @@ def _awaiting_edges(database: Database, clock: Clock) -> Callable[[], Awaitable[
 
 
 def _looking_up(settings: Settings) -> Callable[[str], Awaitable[Authorization]]:
+    """Return a function that finds the CAA records of a domain."""
     resolver = Resolver(settings.dns_servers, own_policy(settings))
 
     async def look_up(domain: str) -> Authorization:

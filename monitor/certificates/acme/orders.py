@@ -41,13 +41,16 @@ _R = TypeVar("_R", bound=JSONDeSerializable)
 
 
 class NewOrder(messages.NewOrder):
-    """With what a renewal adds (RFC 9773 §5)."""
+    """A newOrder request with the field that a renewal adds (RFC 9773 §5)."""
 
     replaces: str | None = field("replaces", omitempty=True)
 
 
 class OrderCourse:
-    """One run over one order. Made by the issuer for each; `before_validation` returns once the edges may be asked."""
+    """Carries one order to its end in one attempt. Created by the issuer for each attempt.
+
+    `before_validation` returns once the edges can answer the CA's requests.
+    """
 
     def __init__(
         self,
@@ -67,11 +70,17 @@ class OrderCourse:
         self._ends_at = asyncio.get_running_loop().time() + _ORDER_SECONDS
 
     async def look(self) -> messages.Order:
-        """The order as it stands. Raises: `AcmeProblem` (none of that name, not ours), `IssuanceFailed`."""
+        """Fetch the order from the CA.
+
+        Raises: `AcmeProblem` where the CA does not know the order, or it is another account's; `IssuanceFailed`.
+        """
         return self.read(await self._ask(self._order_url))
 
     async def finish(self, order: messages.Order, request: x509.CertificateSigningRequest) -> str:
-        """The chain. Raises: `IssuanceFailed`; one of kind ``validation`` or ``caa`` means that the order is dead."""
+        """Carry the order on from its present status and return the certificate chain (PEM).
+
+        Raises: `IssuanceFailed`; one of kind ``validation`` or ``caa`` means that the order is dead.
+        """
         try:
             if order.status == messages.STATUS_PENDING:
                 with self._phases.timed("challenge"):
@@ -93,9 +102,14 @@ class OrderCourse:
             raise failure(problem, self._transport.authority) from problem
 
     def read(self, answer: CaResponse) -> messages.Order:
+        """Parse an order from a response.
+
+        Raises: `IssuanceFailed`.
+        """
         return self._read(messages.Order, answer)
 
     async def _answer_challenges(self, order: messages.Order) -> None:
+        """Ask the CA to validate each pending authorization over HTTP."""
         for url in order.authorizations or ():
             authorization = self._read(messages.Authorization, await self._ask(url))
             if authorization.status != messages.STATUS_PENDING:
@@ -106,6 +120,7 @@ class OrderCourse:
                 await self._respond(challenge)
 
     async def _respond(self, challenge: messages.ChallengeBody) -> None:
+        """Announce to the CA that the challenge can be validated."""
         try:
             response = challenges.HTTP01Response(key_authorization=None)  # RFC 8555 §8.3: {}
             await self._transport.post(challenge.uri, response, account_url=self._account_url)
@@ -115,13 +130,20 @@ class OrderCourse:
                 raise
 
     def _http_01(self, authorization: messages.Authorization) -> messages.ChallengeBody:
+        """Return the http-01 challenge of the authorization.
+
+        Raises: `IssuanceFailed`.
+        """
         for challenge in authorization.challenges or ():
             if isinstance(challenge.chall, challenges.HTTP01):
                 return challenge
         raise IssuanceFailed(f"{self._transport.authority} does not offer to validate {self._domain} over HTTP")
 
     async def _finalize(self, order: messages.Order, request: x509.CertificateSigningRequest) -> messages.Order:
-        """Raises: `AcmeProblem`, `IssuanceFailed`."""
+        """Send the signing request, and return the order as it then stands.
+
+        Raises: `AcmeProblem`, `IssuanceFailed`.
+        """
         body = messages.CertificateRequest(csr=request)
         while True:
             try:
@@ -135,7 +157,7 @@ class OrderCourse:
                 return order
 
     async def _look_while(self, status: messages.Status) -> messages.Order:
-        """Look until the order has another status than this."""
+        """Fetch the order, with growing pauses, until it has another status than this."""
         pause, loop = _FIRST_LOOK_SECONDS, asyncio.get_running_loop()
         asked = 0.0
         while loop.time() < self._ends_at:
@@ -148,6 +170,7 @@ class OrderCourse:
         raise IssuanceFailed(f"{self._transport.authority} takes its time over {self._domain}", kind="unavailable")
 
     async def _why_invalid(self, order: messages.Order) -> IssuanceFailed:
+        """Return a failure with the reason that the CA gives for the invalid order."""
         error = order.error
         for url in order.authorizations or ():
             authorization = self._read(messages.Authorization, await self._ask(url))
@@ -155,6 +178,7 @@ class OrderCourse:
         return failed_validation(self._domain, error, self._transport.authority)
 
     async def _download(self, order: messages.Order) -> str:
+        """Download the certificate chain."""
         if order.certificate is None:
             raise self._transport.unreadable("order")
         answer = await self._ask(order.certificate, accept=_CHAIN)
@@ -164,9 +188,14 @@ class OrderCourse:
             raise self._transport.unreadable("certificate") from error
 
     async def _ask(self, url: str, accept: str = "application/json") -> CaResponse:
+        """Fetch a resource of the account with POST-as-GET (RFC 8555 §6.3)."""
         return await self._transport.post(url, None, account_url=self._account_url, accept=accept)
 
     def _read(self, kind: type[_R], answer: CaResponse) -> _R:
+        """Parse a message of that kind from a response.
+
+        Raises: `IssuanceFailed`.
+        """
         try:
             read: _R = kind.from_json(answer.json())
             return read

@@ -62,14 +62,14 @@ def failure(problem: AcmeProblem, authority: str) -> IssuanceFailed:
 
 
 def failed_validation(domain: str, error: messages.Error | None, authority: str) -> IssuanceFailed:
-    """An order that ended as invalid, with the reason the CA gives."""
+    """Explain an order that ended as invalid to the domain's owner, with the reason that the CA gives."""
     kind: FailureKind = "caa" if error is not None and _code(error) == "caa" else "validation"
     reason = _detail(error) if error is not None else ""
     return IssuanceFailed(f"{authority} could not validate {domain}: {reason or 'it gives no reason'}", kind=kind)
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float:
-    """What ``Retry-After`` asks for (RFC 9110 §10.2.3); 0.0 when it is absent or unreadable."""
+    """Return the pause that ``Retry-After`` asks for (RFC 9110 §10.2.3); 0.0 when it is absent or unreadable."""
     text = headers.get("Retry-After", "").strip()
     try:
         seconds = (
@@ -81,6 +81,7 @@ def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float:
 
 
 def _kind(problem: AcmeProblem) -> FailureKind:
+    """Classify a refusal as one of the kinds of failure."""
     if problem.status == 429 or problem.code == "rateLimited":
         return "rate_limited"
     if problem.code == "caa":
@@ -89,6 +90,7 @@ def _kind(problem: AcmeProblem) -> FailureKind:
 
 
 def _code(error: messages.Error) -> str:
+    """Return the error type without RFC 8555's prefix; "" for an error of another namespace."""
     return error.typ.removeprefix(messages.ERROR_PREFIX) if messages.is_acme_error(error) else ""
 
 

@@ -18,9 +18,11 @@ _DEFAULT_SECONDS: Final = 6 * 3600.0
 
 
 def certificate_id(chain: str) -> str:
-    """§4.1: the leaf's authority key identifier and its serial number as DER has it.
+    """Return the certificate's identifier (RFC 9773 §4.1).
 
-    Raises: ValueError when the chain is none, or its leaf names no authority's key.
+    It joins the authority key identifier of the leaf and its serial number as DER encodes it.
+
+    Raises: ValueError when the chain cannot be parsed, or its leaf names no authority's key.
     """
     leaf = x509.load_pem_x509_certificate(chain.encode("ascii"))
     try:
@@ -34,7 +36,10 @@ def certificate_id(chain: str) -> str:
 
 
 def read_window(answer: CaResponse) -> RenewalWindow:
-    """Raises: ValueError for an answer that is none (§4.2: a window ends after its start)."""
+    """Parse the suggested window from a CA's response.
+
+    Raises: ValueError for a response that holds none (RFC 9773 §4.2: a window ends after its start).
+    """
     try:
         window = messages.RenewalInfo.from_json(answer.json()).suggested_window
         start, end = window.start, window.end

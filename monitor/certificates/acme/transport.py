@@ -54,7 +54,10 @@ class CaResponse(NamedTuple):
     retry_after_seconds: float
 
     def json(self) -> dict[str, Any]:
-        """Raises: `ValueError`."""
+        """Parse the body as a JSON object.
+
+        Raises: ValueError.
+        """
         value = orjson.loads(self.body)
         if not isinstance(value, dict):
             raise ValueError("expected a JSON object")
@@ -62,7 +65,10 @@ class CaResponse(NamedTuple):
 
 
 class Unavailable(IssuanceFailed):
-    """The CA did not answer, or asks to retry later. `was_taken`: it may have acted on the request nevertheless."""
+    """The CA did not answer, or asks to retry later.
+
+    `was_taken`: the CA may have acted on the request nevertheless.
+    """
 
     def __init__(self, words: str, *, was_taken: bool, retry_after_seconds: float = 0.0) -> None:
         super().__init__(words, kind="unavailable", retry_after_seconds=retry_after_seconds)
@@ -70,7 +76,7 @@ class Unavailable(IssuanceFailed):
 
 
 class Transport:
-    """One a CA; made by the monitor's composition, whose session it borrows."""
+    """Sends requests to one CA. One instance per CA, created by `open_acme`, whose session it borrows."""
 
     def __init__(self, session: aiohttp.ClientSession, directory_url: str, key: JWKEC, clock: Clock) -> None:
         self.directory_url = directory_url
@@ -82,7 +88,10 @@ class Transport:
         self._directory: tuple[float, messages.Directory] | None = None
 
     async def directory(self) -> messages.Directory:
-        """What the CA offers and where, read again each hour. Raises: `IssuanceFailed`."""
+        """Return the CA's directory, fetched again each hour.
+
+        Raises: `IssuanceFailed`.
+        """
         now = self._clock.monotonic()
         if self._directory is None or now - self._directory[0] > _DIRECTORY_SECONDS:
             try:
@@ -97,7 +106,10 @@ class Transport:
         return self._directory[1]
 
     async def get(self, url: str) -> CaResponse:
-        """Raises: `AcmeProblem` under 500; `IssuanceFailed`."""
+        """Send a GET request.
+
+        Raises: `AcmeProblem` for a refusal with a status below 500; `IssuanceFailed`.
+        """
         return await self._repeatedly("GET", url, None)
 
     async def post(
@@ -111,17 +123,19 @@ class Transport:
     ) -> CaResponse:
         """Post `payload`, None for a POST-as-GET; without `account_url` the request carries the key itself (``jwk``).
 
-        Raises: `AcmeProblem` under 500; `IssuanceFailed`, `Unavailable` where the CA did not answer.
+        Raises: `AcmeProblem` for a refusal with a status below 500; `IssuanceFailed`; `Unavailable` where the CA did
+        not answer.
         """
         text = b"" if payload is None else payload.json_dumps().encode()
         signed = _Signed(self.key, text, account_url, accept)
         return await self._repeatedly("POST", url, signed, tries=_TRIES if is_repeatable else 1)
 
     def unreadable(self, what: str) -> IssuanceFailed:
-        """For an answer that is none."""
+        """Return the failure for a response that cannot be parsed as `what`."""
         return IssuanceFailed(f"{self.authority} sent a {what} that cannot be read", kind="unavailable")
 
     async def _repeatedly(self, method: str, url: str, signed: _Signed | None, *, tries: int = _TRIES) -> CaResponse:
+        """Send a request up to `tries` times, with pauses, while the CA fails for a moment."""
         pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
         while True:
             tries -= 1
@@ -140,6 +154,7 @@ class Transport:
             await asyncio.sleep(pause)
 
     async def _with_fresh_nonces(self, method: str, url: str, signed: _Signed | None) -> CaResponse:
+        """Send a request, signed anew whenever the CA rejects its nonce."""
         for _ in range(_NONCE_TRIES):
             data = None if signed is None else signed.text(url, await self._take_nonce())
             try:
@@ -151,6 +166,7 @@ class Transport:
         raise refused
 
     async def _take_nonce(self) -> bytes:
+        """Take the newest nonce; fetch one if none is left."""
         if not self._nonces:
             directory = await self.directory()
             try:
@@ -162,7 +178,10 @@ class Transport:
         return self._nonces.pop()
 
     async def _send(self, method: str, url: str, data: bytes | None, signed: _Signed | None) -> CaResponse:
-        """Raises: `AcmeProblem`, aiohttp's errors, OSError, TimeoutError."""
+        """Send one request and return its successful response.
+
+        Raises: `AcmeProblem`, aiohttp's errors, OSError, TimeoutError.
+        """
         headers = {**_HEADERS, **(signed.headers if signed else {})}
         async with self._session.request(method, url, data=data, headers=headers, allow_redirects=False) as response:
             body = await _read(response)
@@ -173,13 +192,14 @@ class Transport:
         return CaResponse(body, response.headers.get("Location", ""), retry_after)
 
     def _keep_nonce(self, headers: Mapping[str, str]) -> None:
-        """The newest is taken first: CAs forget old ones."""
+        """Store the response's nonce. The newest is taken first, since CAs forget old ones."""
         with suppress(DeserializationError):
             nonce = decode_b64jose(headers.get("Replay-Nonce", ""))
             self._nonces.extend([nonce] if nonce else [])
             del self._nonces[:-_MOST_NONCES]
 
     def _unavailable(self, problem: AcmeProblem) -> Unavailable:
+        """Return the failure for a CA that answered with a passing error."""
         return Unavailable(
             str(failure(problem, self.authority)),
             was_taken=problem.status != 503,
@@ -187,6 +207,7 @@ class Transport:
         )
 
     def _unreachable(self, error: Exception) -> Unavailable:
+        """Return the failure for a CA that could not be reached or broke off, with the reason in plain words."""
         if isinstance(error, TimeoutError):
             why = "did not answer in time"
         elif isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
@@ -212,12 +233,16 @@ class _Signed(NamedTuple):
         return {"Content-Type": "application/jose+json", "Accept": self.accept}
 
     def text(self, url: str, nonce: bytes) -> bytes:
+        """Sign the payload for this URL and nonce."""
         signed: str = JWS.sign(self.payload, self.key, ES256, nonce, url, self.account_url).json_dumps()
         return signed.encode()
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """Raises: ValueError for an answer beyond all measure."""
+    """Read a response's body.
+
+    Raises: ValueError for a body of more than `_MOST_BYTES`.
+    """
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
@@ -227,4 +252,5 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 def session_timeout() -> aiohttp.ClientTimeout:
+    """Return the time-outs of a session for requests to CAs."""
     return aiohttp.ClientTimeout(total=_REQUEST_SECONDS, connect=_CONNECT_SECONDS)
