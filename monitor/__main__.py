@@ -104,8 +104,8 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         work: dict[str, Callable[[], Awaitable[None]]] = {name: each.run for name, each in every.items()}
         work |= {"retention": retention.run, "lease": lease.run, "cname targets": wiring.target_watch().run}
         work["origins"] = wiring.origin_watch().run
-        if (registries := wiring.registries()) is not None:
-            work["RDAP servers"] = registries.run
+        if (bootstrap_refresh := wiring.bootstrap_refresh()) is not None:
+            work["RDAP servers"] = bootstrap_refresh.run
         await lease.report(database)  # a monitor that is ready is known to run
         measurements = Measurements(settings, database, due.runners, retention, lease, stopped, build)
         check_readiness = partial(_check_readiness, database, stopped)

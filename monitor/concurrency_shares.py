@@ -68,7 +68,7 @@ class ConcurrencyShares:
         chosen: list[C] = []
         held = self._held.copy()
         routine = 0
-        for candidate in _in_turns(due):
+        for candidate in _take_turns(due):
             if not _has_room(held[candidate.tenant], free - len(chosen)):
                 continue
             if candidate.is_routine and routine == most_routine:
@@ -84,7 +84,7 @@ def _has_room(held: int, free: int) -> bool:
     return held + 1 <= _SHARE * (free - 1)
 
 
-def _in_turns(due: Sequence[C]) -> list[C]:
+def _take_turns(due: Sequence[C]) -> list[C]:
     """Order the work so that each tenant's first comes first, then each tenant's second, and so on."""
     rounds: Counter[str] = Counter()
     turns = []

@@ -22,7 +22,7 @@ from common.logs import get_logger
 _log = get_logger("monitor.lease")
 
 _NAME = "frontage monitor lease"
-_FAREWELL_SECONDS = 1.0
+_END_SECONDS = 1.0
 _RETRY_SECONDS = 0.25
 
 
@@ -100,7 +100,7 @@ class Lease:
     async def _end(self) -> None:
         """End the lease, if the database answers in time."""
         with suppress(DatabaseUnavailable, TimeoutError):
-            async with asyncio.timeout(_FAREWELL_SECONDS):
+            async with asyncio.timeout(_END_SECONDS):
                 session = await open_session(self._dsn, _NAME, self._patience)
                 try:
                     with border(session):

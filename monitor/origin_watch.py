@@ -1,6 +1,6 @@
 """Reports origins that edges cannot reach: one event for each application and origin when it begins, one at its end.
 
-The rules and the rows are `common.db.origin_outages`'. Any number of monitors may watch; one of them looks at a time.
+The rules and the rows are `common.db.origin_outages`'. Any number of monitors may watch; one of them checks at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from common.origin_faults import OriginIdentity
 from common.origin_probe import OriginProbe
 from common.urls import ApplicationUrl
 
-_LOOK_SECONDS = 5.0
+_PERIOD_SECONDS = 5.0
 _PROBED_AT_ONCE = 8
 
 
@@ -34,10 +34,10 @@ class OriginWatch:
         Raises: `DatabaseUnavailable`.
         """
         while True:
-            await self.look()
-            await asyncio.sleep(_LOOK_SECONDS)
+            await self.check_once()
+            await asyncio.sleep(_PERIOD_SECONDS)
 
-    async def look(self) -> None:
+    async def check_once(self) -> None:
         """Note what edges report, record the events that are due, and probe origins that may be back."""
         async with self._database.transaction() as connection:
             if not await locks.try_hold(connection, "origins"):
@@ -47,7 +47,7 @@ class OriginWatch:
         async with self._database.connection() as connection:
             unreported = await origin_outages.list_unreported(connection, most=_PROBED_AT_ONCE)
             unseen = await origin_outages.list_unseen(connection, most=_PROBED_AT_ONCE)
-        await asyncio.gather(*map(self._report, unreported), *map(self._settle, unseen))
+        await asyncio.gather(*map(self._report, unreported), *map(self._end_if_recovered, unseen))
 
     async def _report(self, outage: OriginOutage) -> None:
         """Record the event of an outage that a monitor sees too, or that edges alone have had for long."""
@@ -57,7 +57,7 @@ class OriginWatch:
             if await origin_outages.note_report(connection, outage):
                 await _record(connection, outage, "domain.origin_failing")
 
-    async def _settle(self, outage: OriginOutage) -> None:
+    async def _end_if_recovered(self, outage: OriginOutage) -> None:
         """End an outage whose origin answers again."""
         answers = await self._answers(outage)
         async with self._database.transaction() as connection:

@@ -16,7 +16,7 @@ from common.logs import get_logger
 
 _log = get_logger("monitor.rdap_bootstrap")
 
-_LOOK_SECONDS = 600.0
+_PERIOD_SECONDS = 600.0
 _WITHIN_SECONDS = 30.0
 
 
@@ -34,14 +34,14 @@ class BootstrapRefresh:
         source: str,
         *,
         fewest: int,
-        look_seconds: float = _LOOK_SECONDS,
+        period_seconds: float = _PERIOD_SECONDS,
     ) -> None:
         self._database = database
         self._resolver = resolver
         self._policy = policy
         self._source = source
         self._fewest = fewest
-        self._look_seconds = look_seconds
+        self._period_seconds = period_seconds
 
     async def run(self) -> None:
         """Refresh the list when it is due, until cancelled.
@@ -53,7 +53,7 @@ class BootstrapRefresh:
                 is_due = await rdap_bootstrap.claim(connection, self._source)
             if is_due:
                 await self._refresh()
-            await asyncio.sleep(self._look_seconds)
+            await asyncio.sleep(self._period_seconds)
 
     async def _refresh(self) -> None:
         """Fetch the list and store it; a list that cannot be fetched, or is damaged, leaves the stored one."""

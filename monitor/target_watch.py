@@ -13,7 +13,7 @@ from common.db.pool import Database
 from common.dns import Resolver
 from common.enrolment.eligibility import ServiceTargets, find_target_lead
 
-_LOOK_SECONDS = 300.0
+_PERIOD_SECONDS = 300.0
 _AT_ONCE = 20
 
 
@@ -31,11 +31,11 @@ class TargetWatch:
         Raises: `DatabaseUnavailable`.
         """
         while True:
-            while await self.look() == _AT_ONCE:
+            while await self.check_once() == _AT_ONCE:
                 pass
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_PERIOD_SECONDS)
 
-    async def look(self) -> int:
+    async def check_once(self) -> int:
         """Check a few targets that are due, and return how many."""
         async with self._database.transaction() as connection:
             due = await target_sightings.claim(connection, most=_AT_ONCE)

@@ -158,7 +158,7 @@ class MonitorWiring:
         )
         return make_flow_runner(database, steps, self.random)
 
-    def registries(self) -> BootstrapRefresh | None:
+    def bootstrap_refresh(self) -> BootstrapRefresh | None:
         """Create the refresh of the list of RDAP servers; None without a source for it."""
         source = self.settings.rdap_bootstrap
         if source is None:

@@ -54,7 +54,7 @@ class DomainDnsCheck:
             findings = await check_eligibility(questions, name, target, self.service_targets, self.probe)
             if findings.bypasses_target and await has_txt_record(questions, name, application.id):
                 findings = replace(findings, claim=OwnershipClaim.TXT)
-            seen.add(lead_of(findings))
+            seen.add(lead_from(findings))
             if "here" in seen:
                 return "here"
         if None in seen:
@@ -62,7 +62,7 @@ class DomainDnsCheck:
         return "past its target" if "past its target" in seen else "elsewhere"
 
 
-def lead_of(findings: EligibilityFindings) -> Lead | None:
+def lead_from(findings: EligibilityFindings) -> Lead | None:
     """Return where the findings say that the DNS leads; None when they leave it unknown."""
     if findings.is_eligible:
         return "here"

@@ -47,8 +47,8 @@ _NO_EDGE_SECONDS = 5.0  # short: an operator who mends an edge waits for it
 _DNS_UNKNOWN = "the domain's DNS could not be asked: it is asked again before a certificate is ordered"
 _DNS_UNKNOWN_SECONDS = 60.0
 _DNS_REASONS = {"past its target": orders.DNS_BYPASSES_TARGET, "elsewhere": orders.DNS_MOVED_AWAY}
-_FIRST_LOOK_AGAIN_SECONDS = 300.0
-_LAST_LOOK_AGAIN_SECONDS = 12 * 3600.0
+_FIRST_RETURN_CHECK_SECONDS = 300.0
+_LAST_RETURN_CHECK_SECONDS = 12 * 3600.0
 
 
 class Issuance:
@@ -85,13 +85,13 @@ class Issuance:
         phases = Phases(self._clock, order.phases if step == "await edges" else None)
         if step != "await edges":
             phases.add("wait", order.waited_seconds)
-        if renewal.is_looked_at(order, step):
+        if renewal.needs_dns_check(order, step):
             with phases.timed("checks"):
                 has_moved_away = await self._has_moved_away(order)
             if has_moved_away:
                 return
-        if step == "look":
-            await self._look(order)
+        if step == "check renewal":
+            await self._check_renewal(order)
         elif step == "await edges" and order.in_service is not None:
             await self._go_live(order, order.in_service.not_before, order.in_service.not_after, phases)
         else:
@@ -113,7 +113,7 @@ class Issuance:
     async def _issue(self, order: Order, phases: Phases) -> Certificate:
         """Have the issuer issue a certificate, and store it with its sealed key."""
         with phases.timed("key"):
-            key, sealed, placed = self._key_of(order)
+            key, sealed, placed = self._open_or_create_key(order)
             request = signing_request(order.domain, key)
         journal = OrderJournal(
             self._database,
@@ -125,13 +125,13 @@ class Issuance:
             sealed_key=sealed,
         )
         issued = await self._issuer.issue(
-            order.domain, request, phases, journal, replaces=await self._in_service(order)
+            order.domain, request, phases, journal, replaces=await self._find_certificate_in_service(order)
         )
-        leaf = checked_leaf(issued.chain, order.domain, key)
+        leaf = check_leaf(issued.chain, order.domain, key)
         certificate = Certificate(
             issuer=issued.issuer,
             chain=issued.chain,
-            private_key=self._sealed_anew(order.domain, sealed),
+            private_key=self._reseal(order.domain, sealed),
             not_before=leaf.not_valid_before_utc,
             not_after=leaf.not_valid_after_utc,
         )
@@ -141,7 +141,7 @@ class Issuance:
             )
         return certificate
 
-    def _key_of(self, order: Order) -> tuple[ec.EllipticCurvePrivateKey, bytes, Placed | None]:
+    def _open_or_create_key(self, order: Order) -> tuple[ec.EllipticCurvePrivateKey, bytes, Placed | None]:
         """Return the order's private key, its envelope, and the order already placed for it.
 
         A new key is made, and no placed order returned, where there is none or its key cannot be opened.
@@ -160,14 +160,14 @@ class Issuance:
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         return key, self._keyring.seal(secret, identity), None
 
-    def _sealed_anew(self, domain: str, sealed: bytes) -> bytes:
+    def _reseal(self, domain: str, sealed: bytes) -> bytes:
         """Seal the key under the current master key; an order may take longer than a rotation waits."""
         if key_id_of(sealed) == self._keyring.current:
             return sealed
         identity = certificates.key_identity(domain)
         return self._keyring.seal(self._keyring.open(sealed, identity), identity)
 
-    async def _in_service(self, order: Order) -> Issued | None:
+    async def _find_certificate_in_service(self, order: Order) -> Issued | None:
         """Return the certificate that is in service for the order's domain, or None."""
         if order.in_service is None:
             return None
@@ -211,21 +211,21 @@ class Issuance:
         self._on_event()
         _log.info("certificate is live", domain=order.domain, kind=order.kind, phases=phases.as_seconds())
 
-    async def _look(self, order: Order) -> None:
+    async def _check_renewal(self, order: Order) -> None:
         """Ask the issuer when to renew, and record that time and the time of the next question."""
         assert order.in_service is not None, "what is not in service is issued"
-        window = await self._window(order)
+        window = await self._find_renewal_window(order)
         renew_at = renewal.renewal_time(
             order.in_service.not_before, order.in_service.not_after, self._random, window, order.renew_at
         )
-        again = renewal.look_again_seconds(window, self._random)
+        again = renewal.next_check_seconds(window, self._random)
         await self._write(
             lambda connection: order_outcomes.record_look(connection, order, renew_at, look_again_seconds=again)
         )
 
-    async def _window(self, order: Order) -> RenewalWindow | None:
+    async def _find_renewal_window(self, order: Order) -> RenewalWindow | None:
         """Return the renewal window that the issuer suggests; None where it suggests none or fails."""
-        in_service = await self._in_service(order)
+        in_service = await self._find_certificate_in_service(order)
         if in_service is None:
             return None
         try:
@@ -251,7 +251,7 @@ class Issuance:
                 self._on_event()
             return False
         again = backoff_seconds(
-            order.attempts, self._random, first=_FIRST_LOOK_AGAIN_SECONDS, longest=_LAST_LOOK_AGAIN_SECONDS
+            order.attempts, self._random, first=_FIRST_RETURN_CHECK_SECONDS, longest=_LAST_RETURN_CHECK_SECONDS
         )
         reason = None if lead is None else _DNS_REASONS[lead]
         await self._write(
@@ -283,7 +283,7 @@ def signing_request(domain: str, key: ec.EllipticCurvePrivateKey) -> x509.Certif
     )
 
 
-def checked_leaf(chain: str, domain: str, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+def check_leaf(chain: str, domain: str, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     """Return the chain's leaf after checking that it is for this key and domain.
 
     An edge could not serve one for another key or name.

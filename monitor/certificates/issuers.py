@@ -50,12 +50,12 @@ class Issuers:
         Raises: `IssuanceFailed`; what the journal raises.
         """
         with phases.timed("checks"):
-            authorization = await self._authorization(domain)
+            authorization = await self._find_authorization(domain)
         failures: list[IssuanceFailed] = []
-        for issuer in self._in_order(journal.placed):
+        for issuer in self._by_preference(journal.placed):
             try:
                 with phases.timed("checks"):
-                    await _check(authorization, issuer, domain)
+                    await _check_caa(authorization, issuer, domain)
                 return await issuer.issue(domain, request, phases, journal, replaces=replaces)
             except IssuanceFailed as failure:
                 if failure.kind == "validation" or failure.is_open:
@@ -64,7 +64,7 @@ class Issuers:
                     "the CA issued no certificate", domain=domain, authority=issuer.authority, reason=str(failure)
                 )
                 failures.append(failure)
-        raise _in_one(failures)
+        raise _combine(failures)
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
         """Return the window that the certificate's own issuer suggests.
@@ -90,7 +90,7 @@ class Issuers:
                 return await issuer.revoke(issued, reason)
         raise IssuanceFailed(f"{issued.issuer} is no issuer of ours any more: FRONTAGE_ACME_DIRECTORY names them")
 
-    async def _authorization(self, domain: str) -> Authorization:
+    async def _find_authorization(self, domain: str) -> Authorization:
         """Find the CAA records of the domain.
 
         Raises: `IssuanceFailed` when the DNS could not be asked.
@@ -103,12 +103,12 @@ class Issuers:
             )
         return authorization
 
-    def _in_order(self, placed: Placed | None) -> list[AcmeIssuer]:
+    def _by_preference(self, placed: Placed | None) -> list[AcmeIssuer]:
         """Return the issuers in the operator's order, but first the one at which an order already stands."""
         return sorted(self._issuers, key=lambda issuer: placed is None or issuer.name != placed.issuer)
 
 
-async def _check(authorization: Authorization, issuer: AcmeIssuer, domain: str) -> None:
+async def _check_caa(authorization: Authorization, issuer: AcmeIssuer, domain: str) -> None:
     """Refuse an issuer that the domain's CAA records do not allow.
 
     Raises: `IssuanceFailed`.
@@ -125,7 +125,7 @@ async def _check(authorization: Authorization, issuer: AcmeIssuer, domain: str) 
         )
 
 
-def _in_one(failures: Sequence[IssuanceFailed]) -> IssuanceFailed:
+def _combine(failures: Sequence[IssuanceFailed]) -> IssuanceFailed:
     """Combine the failures of all issuers. The kind is the one that may pass first; a CAA refusal never does."""
     soonest = min(failures, key=lambda failure: (failure.kind == "caa", failure.retry_after_seconds))
     words = "; ".join(dict.fromkeys(str(failure) for failure in failures))

@@ -57,7 +57,7 @@ class OrderJournal:
             )
         if isinstance(found, LimitReached):
             raise IssuanceFailed(
-                words_of(found), retry_after_seconds=self._seconds_until(found.free_at), kind="rate_limited"
+                explain_full_limit(found), retry_after_seconds=self._seconds_until(found.free_at), kind="rate_limited"
             )
         self._reservation = found
 
@@ -114,7 +114,7 @@ class OrderJournal:
         return max((moment - self._now()).total_seconds(), 1.0)
 
 
-def words_of(full: LimitReached) -> str:
+def explain_full_limit(full: LimitReached) -> str:
     """Explain to the domain's owner which limit is used up, and until when."""
     return (
         f"{WAITS_FOR_LIMIT}{full.most} of {full.most} {LIMIT_DESCRIPTIONS[full.limit]} are used,"

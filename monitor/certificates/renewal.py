@@ -18,7 +18,7 @@ from common.db.ca_ledger import Urgency
 from common.db.order_queue import Order, Validity
 from monitor.certificates.issuer import RenewalWindow
 
-Step: TypeAlias = Literal["issue", "await edges", "look", "renew"]
+Step: TypeAlias = Literal["issue", "await edges", "check renewal", "renew"]
 
 RENEWAL_FRACTION = 2 / 3
 SHORT_LIVED = timedelta(days=10)
@@ -26,8 +26,8 @@ SHORT_LIVED_FRACTION = 1 / 2
 _SPREAD = 0.01  # of the lifetime
 _EXPIRING_FRACTION = 1 / 6  # of the lifetime: 15 of 90 days, 1 of 6
 
-LOOK_SECONDS = 24 * 3600.0
-_SHORTEST_LOOK_SECONDS = 600.0
+_LONGEST_CHECK_SECONDS = 24 * 3600.0
+_SHORTEST_CHECK_SECONDS = 600.0
 _SLOT_PAUSE_SECONDS: dict[Urgency, tuple[float, float]] = {
     "compromised": (0.0, 1.0),
     "expiring": (1.0, 3.0),
@@ -45,10 +45,10 @@ def next_step(order: Order) -> Step:
         return "renew"
     if not order.in_service.is_live:
         return "await edges"
-    return "renew" if order.kind != "renewal" or order.is_renewal_due else "look"
+    return "renew" if order.kind != "renewal" or order.is_renewal_due else "check renewal"
 
 
-def is_looked_at(order: Order, step: Step) -> bool:
+def needs_dns_check(order: Order, step: Step) -> bool:
     """Return whether to check first that the domain's DNS leads here.
 
     For a new order the API has just done so.
@@ -75,10 +75,10 @@ def renewal_time(
     return window.start + (window.end - window.start) * random.uniform(0.0, 1.0)
 
 
-def look_again_seconds(window: RenewalWindow | None, random: Random) -> float:
+def next_check_seconds(window: RenewalWindow | None, random: Random) -> float:
     """Return the pause before the issuer and the DNS are asked again: as the issuer wishes, but once a day at least."""
-    asked = LOOK_SECONDS if window is None else window.ask_again_seconds
-    return min(max(asked, _SHORTEST_LOOK_SECONDS), LOOK_SECONDS) * random.uniform(0.8, 1.0)
+    asked = _LONGEST_CHECK_SECONDS if window is None else window.ask_again_seconds
+    return min(max(asked, _SHORTEST_CHECK_SECONDS), _LONGEST_CHECK_SECONDS) * random.uniform(0.8, 1.0)
 
 
 def urgency(order: Order, now: datetime) -> Urgency:

@@ -109,7 +109,7 @@ class Checking:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._outcomes.run(), name="checks: write outcomes")
-                tasks.create_task(self._health.report_for_ever(), name="checks: report health")
+                tasks.create_task(self._health.report_periodically(), name="checks: report health")
                 tasks.create_task(self._runner.run(), name="checks: runner")
         finally:
             await self._resolvers.close()

@@ -58,7 +58,7 @@ class CheckHealth:
         counts[0] += len(verdicts)
         counts[1] += sum(verdict is RecordVerdict.UNKNOWN for verdict in verdicts)
 
-    async def report_for_ever(self) -> None:
+    async def report_periodically(self) -> None:
         """Report once a period until cancelled. Readers take a report that is missing for unhealthy, by its age."""
         while True:
             try:

@@ -7,7 +7,7 @@ Rules
     a transaction has a bound in records too: a few hundred domains that lost hundreds each would take longer than
         Postgres gives a statement, and be tried again for ever
     those with few records go first, so that the others do not make them late
-    those that may raise an alarm, and then need the guard's lock and more statements, have a line of their own
+    those that may raise an alarm, and then need the guard's lock and more statements, have a queue of their own
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class Outcomes:
         Raises: `FenceLost` when it no longer counts; `DatabaseUnavailable` when Postgres stays away.
         """
         written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        line = self._alarming if finished.transition.may_alarm or finished.transition.is_restored else self._quiet
-        line.add((finished, written))
+        queue = self._alarming if finished.transition.may_alarm or finished.transition.is_restored else self._quiet
+        queue.add((finished, written))
         if not await written:
             raise FenceLost(f"the check of {finished.check.domain} no longer counts")
 
@@ -116,12 +116,12 @@ class Outcomes:
             tasks.create_task(self._write_for_ever(self._quiet), name="checks: write outcomes")
             tasks.create_task(self._write_for_ever(self._alarming), name="checks: write alarms")
 
-    async def _write_for_ever(self, line: _WriteQueue) -> None:
+    async def _write_for_ever(self, queue: _WriteQueue) -> None:
         try:
             while True:
-                await self._write_all(await line.take())
+                await self._write_all(await queue.take())
         finally:
-            line.cancel()
+            queue.cancel()
 
     async def _write_all(self, taken: Sequence[Waiting]) -> None:
         """Write the outcomes, and let each waiting check know whether it counted or what went wrong.
@@ -150,7 +150,7 @@ class Outcomes:
     async def _record(self, finished: Sequence[Finished]) -> set[str]:
         """Write the outcomes in one transaction, with their events, and return the ids of the checks that counted."""
         async with self._database.transaction() as connection:
-            tally, is_released = await self._weigh(connection, finished)
+            tally, is_released = await self._tally_losses(connection, finished)
             reports = [
                 decide_report(
                     each.check,
@@ -175,7 +175,7 @@ class Outcomes:
             self._on_events()
         return kept
 
-    async def _weigh(self, connection: Connection, finished: Sequence[Finished]) -> tuple[LossTally, bool]:
+    async def _tally_losses(self, connection: Connection, finished: Sequence[Finished]) -> tuple[LossTally, bool]:
         """Return the tally that decides which alarms are held, and whether an operator has released them.
 
         The lock is taken only if one of the checks may raise an alarm.

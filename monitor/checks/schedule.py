@@ -1,8 +1,8 @@
-"""When a domain is looked at next. Pure.
+"""Schedules a domain's next check. Pure.
 
 Every domain has a place of its own in the interval, set by its id, so that however many are added or missed at once,
-from the next round on they are spread evenly again; a round that was missed is made up for once, not as often as
-it was missed. No domain waits longer than the interval.
+from the next round on they are spread evenly again; a round that was missed is made up for once, not as often as it was
+missed. No domain waits longer than the interval.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ MOST_AT_ONCE = 768  # what neither of the two takes is for endpoints that have j
 
 
 @dataclass(frozen=True, slots=True)
-class Free:
+class FreeSlots:
     """How many attempts may start; `hanging` are the applications that may start none."""
 
     quick: int
@@ -61,7 +61,7 @@ class Slots:
         finally:
             del self._running[key]
 
-    def free(self) -> Free:
+    def free(self) -> FreeSlots:
         """Return how many attempts of each kind may start now."""
         recent = self._clock.monotonic() - QUICK_SECONDS
         kinds = Counter(
@@ -73,4 +73,4 @@ class Slots:
             for attempt in self._running.values()
             if not attempt.is_slow and attempt.started_at <= recent
         }
-        return Free(max(0, MOST_QUICK - kinds["quick"]), max(0, MOST_SLOW - kinds["slow"]), sorted(hanging))
+        return FreeSlots(max(0, MOST_QUICK - kinds["quick"]), max(0, MOST_SLOW - kinds["slow"]), sorted(hanging))

@@ -29,7 +29,7 @@ _log = get_logger("monitor.certificates.acme")
 
 # How long an order that a CA has taken is kept to, while that CA cannot be asked: issuing elsewhere meanwhile might
 # make two certificates, waiting for ever none.
-_FAITHFUL_FOR: Final = timedelta(minutes=10)
+_CONTINUED_FOR: Final = timedelta(minutes=10)
 _REPLACING_REFUSED: Final = frozenset({"alreadyReplaced", "malformed", "unauthorized"})
 
 
@@ -44,7 +44,10 @@ class AcmeIssuer:
         *,
         before_validation: Callable[[], Awaitable[None]],
     ) -> None:
-        """Create the issuer; `before_validation` returns once every edge knows the running orders, or after a time-out."""
+        """Create the issuer.
+
+        `before_validation` returns once every edge knows the running orders, or after a time-out.
+        """
         self.name = transport.directory_url
         self._transport = transport
         self._account = account
@@ -84,7 +87,7 @@ class AcmeIssuer:
         except IssuanceFailed as error:
             if error.kind in ("validation", "caa"):
                 await journal.record_failed_validation(placed)
-            error.is_open = error.kind in ("unavailable", "rate_limited") and self._is_kept_to(placed)
+            error.is_open = error.kind in ("unavailable", "rate_limited") and self._must_continue(placed)
             raise
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
@@ -130,12 +133,12 @@ class AcmeIssuer:
             return None
         course = await self._course(placed.url, domain, phases)
         try:
-            order = await course.look()
+            order = await course.fetch()
         except AcmeProblem as problem:
             _log.info("an order is gone: a new one is placed", domain=domain, reason=str(problem))
             return None
         except IssuanceFailed as error:
-            error.is_open = self._is_kept_to(placed)
+            error.is_open = self._must_continue(placed)
             raise
         return None if order.status == messages.STATUS_INVALID else (course, order, placed)
 
@@ -206,6 +209,6 @@ class AcmeIssuer:
         except ValueError:
             return None
 
-    def _is_kept_to(self, placed: Placed) -> bool:
+    def _must_continue(self, placed: Placed) -> bool:
         """Return whether the order is young enough to be continued instead of ordering from another CA."""
-        return self._clock.now() - placed.placed_at < _FAITHFUL_FOR
+        return self._clock.now() - placed.placed_at < _CONTINUED_FOR

@@ -48,7 +48,7 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
         raise OperatorError("FRONTAGE_ISSUER=acme needs FRONTAGE_ACME_DIRECTORY: the address of a CA's ACME directory")
     trust = authority_trust(settings)
     key = await open_key(database, keyring)
-    before_validation = _awaiting_edges(database, clock)
+    before_validation = _make_edge_wait(database, clock)
     await before_validation()
     connector = aiohttp.TCPConnector(
         ssl=trust,
@@ -67,12 +67,12 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
         _log.info(
             "certificates are ordered from", directories=list(settings.acme_directory), thumbprint=thumbprint(key)
         )
-        introducing = asyncio.create_task(_introduce(issuers), name="acme: introduce")
+        registering = asyncio.create_task(_register_accounts(issuers), name="acme: register accounts")
         try:
-            yield Issuers(issuers, _looking_up(settings), clock)
+            yield Issuers(issuers, _make_caa_lookup(settings), clock)
         finally:
-            introducing.cancel()
-            await asyncio.gather(introducing, return_exceptions=True)
+            registering.cancel()
+            await asyncio.gather(registering, return_exceptions=True)
 
 
 def _account(settings: Settings, database: Database, transport: Transport, directory: str) -> AcmeAccount:
@@ -87,7 +87,7 @@ def _account(settings: Settings, database: Database, transport: Transport, direc
     )
 
 
-async def _introduce(issuers: Sequence[AcmeIssuer]) -> None:
+async def _register_accounts(issuers: Sequence[AcmeIssuer]) -> None:
     """Fetch directories and accounts before the first order; if that fails, the order fetches them again."""
     for issuer in issuers:
         try:
@@ -96,20 +96,20 @@ async def _introduce(issuers: Sequence[AcmeIssuer]) -> None:
             _log.log(level_of(error), "cannot make an account yet", authority=issuer.authority, reason=str(error))
 
 
-def _awaiting_edges(database: Database, clock: Clock) -> Callable[[], Awaitable[None]]:
+def _make_edge_wait(database: Database, clock: Clock) -> Callable[[], Awaitable[None]]:
     """Return a function that waits until edges can answer challenges."""
 
-    async def await_them() -> None:
+    async def await_all() -> None:
         """Wait until every edge with a lease has applied the thumbprint and the running orders."""
         with suppress(DatabaseUnavailable):  # edges answer challenges without it, and so an order can go on
             reach = await await_edges(database, clock, within_seconds=_EDGES_SECONDS)
             if reach.behind:
                 _log.warning("edges may not know of an order that runs", edges=reach.labels)
 
-    return await_them
+    return await_all
 
 
-def _looking_up(settings: Settings) -> Callable[[str], Awaitable[Authorization]]:
+def _make_caa_lookup(settings: Settings) -> Callable[[str], Awaitable[Authorization]]:
     """Return a function that finds the CAA records of a domain."""
     resolver = Resolver(settings.dns_servers, own_policy(settings))
 

@@ -3,14 +3,14 @@
 What is done next follows from the order's status alone (RFC 8555 §7.1.6), so an order that comes back ``ready`` or
 ``valid`` at once, and one that a dead monitor left anywhere, go the same way as any other:
 
-    pending      answer its challenges, then look until it is no longer pending
-    ready        finalize with the request, then look until it is no longer processing
-    processing   look
+    pending      answer its challenges, then poll until it is no longer pending
+    ready        finalize with the request, then poll until it is no longer processing
+    processing   poll
     valid        download
     invalid      it failed; the authorization holds the reason
 
-Looking begins after `_FIRST_LOOK_SECONDS` and grows slower, or waits as long as the CA asks. Challenges are answered
-by the edges, which need nothing but the account's thumbprint; only http-01 is asked for.
+Polling begins after `_FIRST_POLL_SECONDS` and grows slower, or waits as long as the CA asks. Challenges are answered by
+the edges, which need nothing but the account's thumbprint; only http-01 is asked for.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from monitor.certificates.acme.transport import CaResponse, Transport
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.phases import Phases
 
-_FIRST_LOOK_SECONDS: Final = 0.02
+_FIRST_POLL_SECONDS: Final = 0.02
 _GROWTH: Final = 1.5
-_LONGEST_LOOK_SECONDS: Final = 2.0
+_LONGEST_POLL_SECONDS: Final = 2.0
 _LONGEST_ASKED_SECONDS: Final = 30.0
 _ORDER_SECONDS: Final = 120.0  # then the attempt ends; the next one carries the same order on
 _CHAIN: Final = "application/pem-certificate-chain"
@@ -69,12 +69,12 @@ class OrderCourse:
         self._before_validation = before_validation
         self._ends_at = asyncio.get_running_loop().time() + _ORDER_SECONDS
 
-    async def look(self) -> messages.Order:
+    async def fetch(self) -> messages.Order:
         """Fetch the order from the CA.
 
         Raises: `AcmeProblem` where the CA does not know the order, or it is another account's; `IssuanceFailed`.
         """
-        return self.read(await self._ask(self._order_url))
+        return self.read(await self._fetch(self._order_url))
 
     async def finish(self, order: messages.Order, request: x509.CertificateSigningRequest) -> str:
         """Carry the order on from its present status and return the certificate chain (PEM).
@@ -86,14 +86,14 @@ class OrderCourse:
                 with self._phases.timed("challenge"):
                     await self._answer_challenges(order)
                 with self._phases.timed("validation"):
-                    order = await self._look_while(messages.STATUS_PENDING)
+                    order = await self._poll_while(messages.STATUS_PENDING)
             with self._phases.timed("finalize"):
                 if order.status == messages.STATUS_READY:
                     order = await self._finalize(order, request)
                 if order.status == messages.STATUS_PROCESSING:
-                    order = await self._look_while(messages.STATUS_PROCESSING)
+                    order = await self._poll_while(messages.STATUS_PROCESSING)
             if order.status == messages.STATUS_INVALID:
-                raise await self._why_invalid(order)
+                raise await self._explain_invalid(order)
             if order.status != messages.STATUS_VALID:
                 raise self._transport.unreadable("order")
             with self._phases.timed("download"):
@@ -111,7 +111,7 @@ class OrderCourse:
     async def _answer_challenges(self, order: messages.Order) -> None:
         """Ask the CA to validate each pending authorization over HTTP."""
         for url in order.authorizations or ():
-            authorization = self._read(messages.Authorization, await self._ask(url))
+            authorization = self._read(messages.Authorization, await self._fetch(url))
             if authorization.status != messages.STATUS_PENDING:
                 continue
             challenge = self._http_01(authorization)
@@ -152,28 +152,28 @@ class OrderCourse:
                 if problem.code != "orderNotReady":
                     raise
             # Already finalized, and only the response was lost; or the CA's servers are not in step yet.
-            order = await self._look_while(messages.STATUS_PENDING)
+            order = await self._poll_while(messages.STATUS_PENDING)
             if order.status != messages.STATUS_READY:
                 return order
 
-    async def _look_while(self, status: messages.Status) -> messages.Order:
+    async def _poll_while(self, status: messages.Status) -> messages.Order:
         """Fetch the order, with growing pauses, until it has another status than this."""
-        pause, loop = _FIRST_LOOK_SECONDS, asyncio.get_running_loop()
+        pause, loop = _FIRST_POLL_SECONDS, asyncio.get_running_loop()
         asked = 0.0
         while loop.time() < self._ends_at:
             await asyncio.sleep(min(asked, _LONGEST_ASKED_SECONDS) or pause)
-            answer = await self._ask(self._order_url)
+            answer = await self._fetch(self._order_url)
             order = self.read(answer)
             if order.status != status:
                 return order
-            asked, pause = answer.retry_after_seconds, min(pause * _GROWTH, _LONGEST_LOOK_SECONDS)
+            asked, pause = answer.retry_after_seconds, min(pause * _GROWTH, _LONGEST_POLL_SECONDS)
         raise IssuanceFailed(f"{self._transport.authority} takes its time over {self._domain}", kind="unavailable")
 
-    async def _why_invalid(self, order: messages.Order) -> IssuanceFailed:
+    async def _explain_invalid(self, order: messages.Order) -> IssuanceFailed:
         """Return a failure with the reason that the CA gives for the invalid order."""
         error = order.error
         for url in order.authorizations or ():
-            authorization = self._read(messages.Authorization, await self._ask(url))
+            authorization = self._read(messages.Authorization, await self._fetch(url))
             error = next((each.error for each in authorization.challenges or () if each.error), error)
         return failed_validation(self._domain, error, self._transport.authority)
 
@@ -181,13 +181,13 @@ class OrderCourse:
         """Download the certificate chain."""
         if order.certificate is None:
             raise self._transport.unreadable("order")
-        answer = await self._ask(order.certificate, accept=_CHAIN)
+        answer = await self._fetch(order.certificate, accept=_CHAIN)
         try:
             return answer.body.decode("ascii")
         except UnicodeDecodeError as error:
             raise self._transport.unreadable("certificate") from error
 
-    async def _ask(self, url: str, accept: str = "application/json") -> CaResponse:
+    async def _fetch(self, url: str, accept: str = "application/json") -> CaResponse:
         """Fetch a resource of the account with POST-as-GET (RFC 8555 §6.3)."""
         return await self._transport.post(url, None, account_url=self._account_url, accept=accept)
 

@@ -110,7 +110,7 @@ class Transport:
 
         Raises: `AcmeProblem` for a refusal with a status below 500; `IssuanceFailed`.
         """
-        return await self._repeatedly("GET", url, None)
+        return await self._send_with_retries("GET", url, None)
 
     async def post(
         self,
@@ -128,20 +128,22 @@ class Transport:
         """
         text = b"" if payload is None else payload.json_dumps().encode()
         signed = _Signed(self.key, text, account_url, accept)
-        return await self._repeatedly("POST", url, signed, tries=_TRIES if is_repeatable else 1)
+        return await self._send_with_retries("POST", url, signed, tries=_TRIES if is_repeatable else 1)
 
     def unreadable(self, what: str) -> IssuanceFailed:
         """Return the failure for a response that cannot be parsed as `what`."""
         return IssuanceFailed(f"{self.authority} sent a {what} that cannot be read", kind="unavailable")
 
-    async def _repeatedly(self, method: str, url: str, signed: _Signed | None, *, tries: int = _TRIES) -> CaResponse:
+    async def _send_with_retries(
+        self, method: str, url: str, signed: _Signed | None, *, tries: int = _TRIES
+    ) -> CaResponse:
         """Send a request up to `tries` times, with pauses, while the CA fails for a moment."""
         pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
         while True:
             tries -= 1
             pause = pauses.next_seconds()
             try:
-                return await self._with_fresh_nonces(method, url, signed)
+                return await self._send_with_nonces(method, url, signed)
             except AcmeProblem as problem:
                 if not problem.is_passing:
                     raise
@@ -153,7 +155,7 @@ class Transport:
                     raise self._unreachable(error) from error
             await asyncio.sleep(pause)
 
-    async def _with_fresh_nonces(self, method: str, url: str, signed: _Signed | None) -> CaResponse:
+    async def _send_with_nonces(self, method: str, url: str, signed: _Signed | None) -> CaResponse:
         """Send a request, signed anew whenever the CA rejects its nonce."""
         for _ in range(_NONCE_TRIES):
             data = None if signed is None else signed.text(url, await self._take_nonce())
@@ -170,7 +172,7 @@ class Transport:
         if not self._nonces:
             directory = await self.directory()
             try:
-                await self._repeatedly("HEAD", directory["newNonce"], None)
+                await self._send_with_retries("HEAD", directory["newNonce"], None)
             except Unavailable as error:
                 raise Unavailable(str(error), was_taken=False, retry_after_seconds=error.retry_after_seconds) from error
         if not self._nonces:

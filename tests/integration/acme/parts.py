@@ -16,7 +16,7 @@ from common.db.pool import Database
 from common.secrets import Keyring
 from common.settings import load
 from monitor.certificates.acme.opening import open_acme
-from monitor.certificates.issuance import checked_leaf, signing_request
+from monitor.certificates.issuance import check_leaf, signing_request
 from monitor.certificates.issuer import Issued, Issuer
 from monitor.certificates.phases import Phases
 from tests.journal import MemoryJournal
@@ -104,5 +104,5 @@ class Attempts:
         """One more; what it gives is checked as issuance does."""
         self.phases = Phases(SystemClock())
         issued = await issuer.issue(self.domain, self.request, self.phases, self.journal, replaces=replaces)
-        checked_leaf(issued.chain, self.domain, self.key)
+        check_leaf(issued.chain, self.domain, self.key)
         return issued

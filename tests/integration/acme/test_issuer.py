@@ -12,7 +12,7 @@ from cryptography.x509.verification import PolicyBuilder, Store
 from bench.lab.pebble import Pebble, running_pebble
 from common.db.pool import Database
 from common.secrets import Keyring
-from monitor.certificates.issuance import checked_leaf
+from monitor.certificates.issuance import check_leaf
 from monitor.certificates.issuer import IssuanceFailed, Placed
 
 from .parts import DOMAIN, PHASES, Answering, Attempts, opened
@@ -193,7 +193,7 @@ async def test_order_is_carried_on_with_its_key_wherever_it_was_left(
         second = await attempts.by(issuer)
     assert first == second
     assert [name for name, _ in attempts.journal.entries] == ["reserve", "placed"]
-    checked_leaf(second.chain, DOMAIN, attempts.key)
+    check_leaf(second.chain, DOMAIN, attempts.key)
 
 
 async def test_order_that_is_gone_is_placed_anew(

@@ -29,7 +29,7 @@ async def look(service: Service) -> None:
         await connection.execute("update target_sightings set due_at = now()")
     resolver = Resolver(service.settings.dns_servers, own_policy(service.settings))
     watch = TargetWatch(service.database, resolver, ServiceTargets.of(service.settings))
-    await asyncio.gather(watch.look(), watch.look())
+    await asyncio.gather(watch.check_once(), watch.check_once())
 
 
 async def pass_days(service: Service, days: int) -> None:

@@ -65,11 +65,11 @@ async def test_an_outage_is_reported_once_with_the_number_of_its_domains(install
     await installation.enrol("two", "d.test", path="")
     await installation.enrol("two", "elsewhere.test", path="0/other")  # of another port
     await installation.fail()
-    await installation.watch.look()
+    await installation.watch.check_once()
     assert await installation.events() == [], "not yet"
     await installation.pass_seconds(origin_outages.REPORT_SECONDS + 1)
     for _ in range(3):
-        await installation.watch.look()
+        await installation.watch.check_once()
     assert await installation.events() == [(FAILING, 3)]
     assert await installation.events("two") == [(FAILING, 1)]
     async with installation.database.connection() as connection:
@@ -82,17 +82,17 @@ async def test_an_outage_is_reported_once_with_the_number_of_its_domains(install
 async def test_its_end_is_reported_when_the_origin_answers_a_monitor(installation: Installation) -> None:
     await installation.enrol("one", "a.test")
     await installation.fail()
-    await installation.watch.look()
+    await installation.watch.check_once()
     await installation.pass_seconds(origin_outages.REPORT_SECONDS + 1)
-    await installation.watch.look()
+    await installation.watch.check_once()
     await installation.fail(is_failing=False)  # nobody has asked it since
     await installation.pass_seconds(origin_outages.OVER_SECONDS + 1)
-    await installation.watch.look()
+    await installation.watch.check_once()
     assert await installation.events() == [(FAILING, 1)], "it still refuses connections"
     await installation.pass_seconds(origin_outages.OVER_SECONDS + 1)
     async with serve_origin(port=installation.identity.port):
-        await installation.watch.look()
-        await installation.watch.look()
+        await installation.watch.check_once()
+        await installation.watch.check_once()
     assert await installation.events() == [(FAILING, 1), (RECOVERED, 1)]
 
 
@@ -100,12 +100,12 @@ async def test_one_failure_of_an_origin_that_answers_is_no_outage(installation: 
     await installation.enrol("one", "a.test")
     async with serve_origin(port=installation.identity.port):
         await installation.fail()
-        await installation.watch.look()
+        await installation.watch.check_once()
         await installation.pass_seconds(origin_outages.REPORT_SECONDS + 1)
-        await installation.watch.look()
+        await installation.watch.check_once()
         await installation.fail(is_failing=False)
         await installation.pass_seconds(origin_outages.OVER_SECONDS + 1)
-        await installation.watch.look()
+        await installation.watch.check_once()
     assert await installation.events() == []
     async with installation.database.connection() as connection:
         assert await connection.fetchval("select count(*) from origin_outages") == 0
@@ -115,8 +115,8 @@ async def test_an_origin_that_edges_alone_cannot_reach_is_reported_later(install
     await installation.enrol("one", "a.test")
     async with serve_origin(port=installation.identity.port):
         await installation.fail()
-        await installation.watch.look()
+        await installation.watch.check_once()
         async with installation.database.transaction() as connection:
             await connection.execute("update origin_outages set since = since - interval '91 seconds'")
-        await installation.watch.look()
+        await installation.watch.check_once()
     assert await installation.events() == [(FAILING, 1)]

@@ -18,7 +18,7 @@ from cryptography.x509.verification import PolicyBuilder, Store, VerificationErr
 from common.clock import SystemClock
 from common.errors import OperatorError
 from monitor.certificates.internal import InternalIssuer, open_internal, root_path
-from monitor.certificates.issuance import checked_leaf, signing_request
+from monitor.certificates.issuance import check_leaf, signing_request
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.phases import Phases
 from tests.journal import MemoryJournal
@@ -48,7 +48,7 @@ def issuer(tmp_path: Path) -> InternalIssuer:
 
 async def test_leaf_verifies_under_the_root_for_its_domain_only(issuer: InternalIssuer, tmp_path: Path) -> None:
     chain, key = await issue(issuer)
-    leaf = checked_leaf(chain, DOMAIN, key)
+    leaf = check_leaf(chain, DOMAIN, key)
     root = x509.load_pem_x509_certificate(root_path(tmp_path).read_bytes())
     policy = PolicyBuilder().store(Store([root]))
     policy.build_server_verifier(x509.DNSName(DOMAIN)).verify(leaf, [])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from common.clock import SystemClock
 from common.db.order_queue import Order, Validity
 from monitor.certificates.internal import open_internal
-from monitor.certificates.issuance import checked_leaf, signing_request
+from monitor.certificates.issuance import check_leaf, signing_request
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.phases import Phases
 from monitor.certificates.renewal import next_step, renewal_time
@@ -34,7 +34,7 @@ LIVE = replace(AWAITED, is_live=True)
         (replace(ORDER, in_service=LIVE), "issue"),  # a renewal whose monitor died
         (replace(ORDER, state="failed", in_service=LIVE), "renew"),  # edges must hear that it runs again
         (replace(ORDER, state="issued", in_service=AWAITED), "await edges"),
-        (replace(ORDER, state="issued", in_service=LIVE, kind="renewal"), "look"),
+        (replace(ORDER, state="issued", in_service=LIVE, kind="renewal"), "check renewal"),
         (replace(ORDER, state="issued", in_service=LIVE, kind="renewal", is_renewal_due=True), "renew"),
         (replace(ORDER, state="issued", in_service=LIVE, kind="manual"), "renew"),  # put off for a limit
         (replace(ORDER, state="issued"), "issue"),
@@ -66,7 +66,7 @@ async def test_only_a_certificate_for_our_key_and_domain_is_taken(tmp_path: Path
         ORDER.domain, signing_request(ORDER.domain, key), Phases(SystemClock()), MemoryJournal()
     )
     chain = issued.chain
-    checked_leaf(chain, ORDER.domain, key)
+    check_leaf(chain, ORDER.domain, key)
     for text, domain, for_key in (
         (chain, ORDER.domain, other_key),
         (chain, "other.customer.example", key),
@@ -74,4 +74,4 @@ async def test_only_a_certificate_for_our_key_and_domain_is_taken(tmp_path: Path
         (chain[:200], ORDER.domain, key),
     ):
         with pytest.raises(IssuanceFailed):
-            checked_leaf(text, domain, for_key)
+            check_leaf(text, domain, for_key)

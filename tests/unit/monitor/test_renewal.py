@@ -12,9 +12,9 @@ from common.db.order_queue import Order, Validity
 from common.dns import Outcome
 from common.enrolment.eligibility import EligibilityFindings
 from common.enrolment.ownership import OwnershipClaim
-from monitor.certificates.dns_moved_away import Lead, lead_of
+from monitor.certificates.dns_moved_away import Lead, lead_from
 from monitor.certificates.issuer import RenewalWindow
-from monitor.certificates.renewal import is_looked_at, look_again_seconds, renewal_time, urgency
+from monitor.certificates.renewal import needs_dns_check, next_check_seconds, renewal_time, urgency
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORDER = Order("shop.customer.example", "app", "running", 7, 1, {}, 0.01, None)
@@ -52,10 +52,10 @@ def test_window_that_makes_no_sense_is_none() -> None:
 
 
 def test_issuer_is_asked_as_often_as_it_says_but_daily_and_not_all_the_time() -> None:
-    assert 0.8 * 21600 <= look_again_seconds(WINDOW, Random(1)) <= 21600
-    assert look_again_seconds(replace(WINDOW, ask_again_seconds=1.0), Random(1)) >= 480
-    assert look_again_seconds(replace(WINDOW, ask_again_seconds=1e9), Random(1)) <= 86400
-    assert look_again_seconds(None, Random(1)) <= 86400
+    assert 0.8 * 21600 <= next_check_seconds(WINDOW, Random(1)) <= 21600
+    assert next_check_seconds(replace(WINDOW, ask_again_seconds=1.0), Random(1)) >= 480
+    assert next_check_seconds(replace(WINDOW, ask_again_seconds=1e9), Random(1)) <= 86400
+    assert next_check_seconds(None, Random(1)) <= 86400
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_urgency_follows_what_is_at_stake(order: Order, days_later: int, expecte
 
 
 def test_new_domain_is_taken_at_the_apis_word_once() -> None:
-    assert not is_looked_at(ORDER, "issue")
-    assert is_looked_at(replace(ORDER, attempts=2), "issue")
-    assert is_looked_at(replace(ORDER, kind="renewal"), "renew")
-    assert not is_looked_at(replace(ORDER, attempts=2), "await edges")
+    assert not needs_dns_check(ORDER, "issue")
+    assert needs_dns_check(replace(ORDER, attempts=2), "issue")
+    assert needs_dns_check(replace(ORDER, kind="renewal"), "renew")
+    assert not needs_dns_check(replace(ORDER, attempts=2), "await edges")
 
 
 RECORDS = Outcome.RECORDS
@@ -101,4 +101,4 @@ RECORDS = Outcome.RECORDS
     ],
 )
 def test_dns_that_cannot_be_asked_has_not_moved_away(findings: EligibilityFindings, expected: Lead | None) -> None:
-    assert lead_of(findings) == expected
+    assert lead_from(findings) == expected

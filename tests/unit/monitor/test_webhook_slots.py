@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from common.db.deliveries import Claimed
-from monitor.webhooks.slots import MOST_AT_ONCE, MOST_QUICK, MOST_SLOW, QUICK_SECONDS, Free, Slots
+from monitor.webhooks.slots import MOST_AT_ONCE, MOST_QUICK, MOST_SLOW, QUICK_SECONDS, FreeSlots, Slots
 
 
 class StillClock:
@@ -46,10 +46,10 @@ def test_attempts_at_quick_endpoints_leave_the_quick_slots_after_a_moment() -> N
     with running:
         for number in range(MOST_QUICK):
             running.enter_context(slots.hold(a_claim(number, f"hanging-{number}")))
-        assert slots.free() == Free(0, MOST_SLOW, [])
+        assert slots.free() == FreeSlots(0, MOST_SLOW, [])
         clock.seconds = QUICK_SECONDS
         assert slots.free().quick == MOST_QUICK
-    assert slots.free() == Free(MOST_QUICK, MOST_SLOW, [])
+    assert slots.free() == FreeSlots(MOST_QUICK, MOST_SLOW, [])
 
 
 def test_application_whose_attempt_hangs_starts_no_other_meanwhile() -> None:
@@ -69,7 +69,7 @@ def test_attempts_at_slow_endpoints_take_no_quick_slots() -> None:
         for number in range(MOST_SLOW):
             running.enter_context(slots.hold(a_claim(number, "slow", is_slow=True)))
         clock.seconds = 60
-        assert slots.free() == Free(MOST_QUICK, 0, [])
+        assert slots.free() == FreeSlots(MOST_QUICK, 0, [])
 
 
 def test_three_hundred_endpoints_that_begin_to_hang_at_once_fit_beside_the_other_slots() -> None:
