@@ -48,13 +48,3 @@ def parse_smaps(text: str) -> Memory:
 
 def _bytes(value: str) -> int:
     return int(value.split(maxsplit=1)[0]) * 1024
-
-
-def peak_resident_bytes(pid: int) -> int:
-    """The most that the process has held in memory, pages of files included; 0 when it has ended."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
-    except OSError:
-        return 0
-    found = re.search(r"^VmHWM:(.*)$", status, re.MULTILINE)
-    return _bytes(found[1]) if found else 0

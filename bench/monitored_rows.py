@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import asyncpg
 
-RECORDS_EACH = 4
 _CHUNK = 50_000
 _SECONDS = 600.0
 
