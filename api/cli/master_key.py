@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
-    from common.db.envelopes import Place
+    from common.db.envelopes import SealedColumn
     from common.db.pool import Database
     from common.secrets import Keyring, MasterKey
     from common.settings import Settings
@@ -209,7 +209,7 @@ async def _seal_anew(database: Database, keyring: Keyring, progress: Progress) -
     from common.db import envelopes
 
     count = 0
-    for place in envelopes.PLACES:
+    for place in envelopes.SEALED_COLUMNS:
         async with database.connection() as connection:
             old = await envelopes.count_old(connection, place, keyring.current)
         if old:
@@ -217,22 +217,22 @@ async def _seal_anew(database: Database, keyring: Keyring, progress: Progress) -
     return count
 
 
-async def _seal_place(database: Database, keyring: Keyring, place: Place, progress: Progress, total: int) -> int:
+async def _seal_place(database: Database, keyring: Keyring, place: SealedColumn, progress: Progress, total: int) -> int:
     """Small transactions: each holds its rows, and the change feed, only for a moment."""
     from common.db import envelopes
-    from common.db.envelopes import Sealed
+    from common.db.envelopes import SealedValue
 
     task = progress.add_task(str(place), total=total)
     count, after = 0, None
     while True:
         async with database.transaction() as connection:
-            found = await envelopes.take_old(connection, place, keyring.current, after, most=_ROWS_AT_ONCE)
+            found = await envelopes.lock_old(connection, place, keyring.current, after, most=_ROWS_AT_ONCE)
             fresh = []
             for each in found:
                 with suppress(SecretUnreadable):  # seen to in the end
                     identity = place.identity(each.key[0])
-                    fresh.append(Sealed(each.key, keyring.seal(keyring.open(each.envelope, identity), identity)))
-            await envelopes.put(connection, place, fresh)
+                    fresh.append(SealedValue(each.key, keyring.seal(keyring.open(each.envelope, identity), identity)))
+            await envelopes.replace(connection, place, fresh)
         count += len(fresh)
         progress.update(task, completed=count)
         if len(found) < _ROWS_AT_ONCE:
@@ -269,7 +269,9 @@ async def _refuse_unreadable(database: Database, keyring: Keyring) -> None:
     from common.db import envelopes
 
     async with database.connection() as connection:
-        left = {str(each): await envelopes.count_old(connection, each, keyring.current) for each in envelopes.PLACES}
+        left = {
+            str(each): await envelopes.count_old(connection, each, keyring.current) for each in envelopes.SEALED_COLUMNS
+        }
     damaged = [f"{count} in {place}" for place, count in left.items() if count]
     if damaged:
         raise OperatorError(

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from api.errors import Refused, invalid_parameter
 from api.schemas.bodies import Strict
 from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, parse_integer, parse_optional_text
-from common.db.deliveries import SettledInVain, Status
+from common.db.deliveries import Status, UndeliveredStatus
 from common.db.events import EventType
 from common.errors import InvalidName
 from common.names import parse_domain
@@ -61,7 +61,7 @@ class ReplayBody(Strict):
 
     from_: Moment = Field(alias="from")
     to: Moment | None = None
-    status: SettledInVain = "failed"
+    status: UndeliveredStatus = "failed"
 
     @property
     def since(self) -> datetime:

@@ -18,7 +18,7 @@ from api.schemas.monitor_queries import MonitorQuery
 from api.schemas.queries import PartQuery
 from common.db import domain_list, monitor_health, monitor_nodes, monitored_domains
 from common.db.applications import Application
-from common.db.domain_list import Wanted
+from common.db.domain_list import DomainListQuery
 from common.db.monitor_health import MonitorHealth
 from common.db.monitored_domains import Labels, LastCheck, MonitoredDomain, MonitoredKey, MonitoredPage
 from common.db.pool import Database
@@ -66,7 +66,7 @@ class MonitorService:
         self, application: Application, query: PartQuery
     ) -> tuple[MonitoredPage, domain_list.ListKey | None]:
         """Return a part of a sorted or searched list, and where the list goes on."""
-        wanted = Wanted([application.id], query.text, "monitor", None, query.sort, query.after, query.size)
+        wanted = DomainListQuery([application.id], query.text, "monitor", None, query.sort, query.after, query.size)
         async with self.database.connection() as connection:
             part = await domain_list.list_part(connection, wanted)
             names = [row.name for row in part.rows]

@@ -8,7 +8,7 @@ from api.errors import NO_WEBHOOK, NOT_FOUND, WEBHOOK_DISABLED, Refused
 from api.schemas.webhooks import DeliveriesQuery, EventsQuery, ReplayBody, is_event_id
 from common.db import audit, deliveries, events, webhook_endpoints
 from common.db.applications import Application
-from common.db.deliveries import Delivery, SettledInVain
+from common.db.deliveries import Delivery, UndeliveredStatus
 from common.db.events import Event, NewEvent
 from common.db.pool import Connection, Database
 from common.db.webhook_endpoints import Endpoint
@@ -64,7 +64,7 @@ class WebhookService:
         return await self.replay_between(application, body.since, body.until, body.status)
 
     async def replay_between(
-        self, application: Application, since: datetime, until: datetime | None, status: SettledInVain = "failed"
+        self, application: Application, since: datetime, until: datetime | None, status: UndeliveredStatus = "failed"
     ) -> int:
         """Send again what has that status and happened from `since` on and before `until`.
 

@@ -1,4 +1,4 @@
-"""Deliveries: events on their way to a webhook, one row an event. Claimed work (`monitor.claims`).
+"""Deliveries: events on their way to a webhook, one row an event. ClaimedDelivery work (`monitor.claims`).
 
 Owns the SQL of ``deliveries``. An application's webhook is its endpoint (`common.db.webhook_endpoints`).
 
@@ -44,15 +44,17 @@ LOG_ENTRIES = 20
 _TABLE = ClaimTable("deliveries", key="event_id")
 
 Status: TypeAlias = Literal["pending", "delivered", "failed", "superseded"]
-SettledInVain: TypeAlias = Literal["failed", "superseded"]
+UndeliveredStatus: TypeAlias = Literal["failed", "superseded"]
 LogEntry: TypeAlias = Mapping[str, Any]
 """An attempt: `at` (ISO 8601), `status` (of the answer, or null) and `error` (null when it was delivered)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
-    """A claimed row, with what it takes to send it. Secrets are sealed. `failures` are attempts that failed;
-    `is_slow` is about the endpoint."""
+class ClaimedDelivery:
+    """A claimed delivery, with all that it takes to send it.
+
+    Secrets are sealed. `failures` are attempts that failed; `is_slow` is about the endpoint.
+    """
 
     event_id: str
     application_id: str
@@ -74,12 +76,13 @@ class Claimed:
 
     @property
     def key(self) -> str:
+        """Return what identifies the claim in its table: the event's id."""
         return self.event_id
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """As its application sees it. `next_attempt_at` is there while it is pending."""
+    """A delivery as its application sees it. `next_attempt_at` is there while it is pending."""
 
     event_id: str
     type: EventType
@@ -96,7 +99,7 @@ class Delivery:
 
 
 async def add(connection: Connection, event_id: str, application_id: str) -> None:
-    """Send the event at once, if the application has a webhook URL."""
+    """Make the event due for delivery at once, if the application has a webhook URL."""
     await connection.execute(
         "insert into deliveries (event_id, application_id, due_at, request_id)"
         " select $1, id, now(), $3 from applications where id = $2 and webhook_url is not null",
@@ -107,7 +110,7 @@ async def add(connection: Connection, event_id: str, application_id: str) -> Non
 
 
 async def replay(connection: Connection, event_id: str, application_id: str) -> None:
-    """Send it once more, from the schedule's beginning; one that is under way gets its retries back."""
+    """Send the event once more, from the schedule's beginning; one that is under way gets its retries back."""
     await connection.execute(
         "insert into webhook_endpoints (application_id) values ($1) on conflict do nothing", application_id
     )
@@ -130,11 +133,13 @@ async def replay_settled(
     since: datetime,
     until: datetime | None = None,
     *,
-    status: SettledInVain = "failed",
+    status: UndeliveredStatus = "failed",
     most: int,
 ) -> int:
-    """Send once more what has that status and happened from `since` on and before `until`, the oldest first, at most
-    `most`. Returns how many."""
+    """Send once more the deliveries with this status whose events happened from `since` on and before `until`.
+
+    The oldest come first, at most `most`. Returns how many they are.
+    """
     await webhook_endpoints.wake(connection, application_id)
     rows = await connection.fetch(
         """
@@ -155,7 +160,7 @@ async def replay_settled(
 
 
 def _first_event_id(at: datetime) -> str:
-    """No event of that moment or later has a smaller id: ids begin with the microseconds since 1970."""
+    """Return an id that no event of that moment or later is below: ids begin with the microseconds since 1970."""
     return f"evt_{max(0, int(at.timestamp() * 1_000_000)):014x}"
 
 
@@ -255,13 +260,14 @@ async def claim(
     lease_seconds: float,
     most_slow: int | None = None,
     full: Collection[str] = (),
-) -> list[Claimed]:
-    """Up to `most` deliveries of quick endpoints, and up to `most_slow` (by default as many) of slow ones; none of the
-    applications that are `full`.
+) -> list[ClaimedDelivery]:
+    """Claim up to `most` deliveries of quick endpoints, and up to `most_slow` (by default as many) of slow ones.
 
-    Statements of their own, since each must see what those before it waited for: what is under way is counted once
-    the endpoints are locked, so that two monitors never both take an endpoint's last room; and ``due_at`` is moved only
-    where no delivery is about to be added, once that is certain.
+    Nothing is claimed of the applications that are `full`.
+
+    These are statements of their own, since each must see what those before it waited for: what is under way is counted
+    once the endpoints are locked, so that two monitors never both take an endpoint's last room; and ``due_at`` is moved
+    only where no delivery is about to be added, once that is certain.
     """
     most_slow = most if most_slow is None else most_slow
     rows = await connection.fetch(_LOCK_ENDPOINTS, most, most_slow, list(full))
@@ -276,15 +282,18 @@ async def claim(
     return [_claimed(row) for row in claimed]
 
 
-async def extend(connection: Connection, claims: Collection[Claimed], /, *, lease_seconds: float) -> set[str]:
+async def extend(connection: Connection, claims: Collection[ClaimedDelivery], /, *, lease_seconds: float) -> set[str]:
+    """Extend the claims' leases to `lease_seconds` from now, or end them with zero; return the event ids still held."""
     if lease_seconds <= 0:
         for application_id in sorted({claimed.application_id for claimed in claims}):
             await webhook_endpoints.wake(connection, application_id)
     return await _TABLE.extend(connection, claims, lease_seconds=lease_seconds)
 
 
-async def postpone(connection: Connection, claimed: Claimed, /, *, delay_seconds: float, last_error: str) -> None:
-    """For failures of ours: they are no step of the schedule."""
+async def postpone(
+    connection: Connection, claimed: ClaimedDelivery, /, *, delay_seconds: float, last_error: str
+) -> None:
+    """End the claim after an error of ours, which is no step of the schedule; it is due again in `delay_seconds`."""
     await webhook_endpoints.wake(connection, claimed.application_id)
     await _TABLE.try_write(
         connection,
@@ -297,6 +306,7 @@ async def postpone(connection: Connection, claimed: Claimed, /, *, delay_seconds
 
 
 async def next_due_seconds(connection: Connection, /) -> float | None:
+    """Return in how many seconds the next endpoint is due, or None if none is."""
     seconds: float | None = await connection.fetchval(
         f"""
         select extract(epoch from least(
@@ -307,14 +317,23 @@ async def next_due_seconds(connection: Connection, /) -> float | None:
     return seconds
 
 
-async def record_delivered(connection: Connection, claimed: Claimed, entry: LogEntry, *, is_slow: bool = False) -> None:
-    """Raises: `FenceLost`."""
+async def record_delivered(
+    connection: Connection, claimed: ClaimedDelivery, entry: LogEntry, *, is_slow: bool = False
+) -> None:
+    """Settle the delivery as delivered, and note the endpoint's success.
+
+    Raises: `FenceLost`.
+    """
     await webhook_endpoints.note_success(connection, claimed.application_id, is_slow=is_slow)
     await _settle(connection, claimed, "delivered", None, entry)
 
 
-async def record_failed(connection: Connection, claimed: Claimed, entry: LogEntry, delay_seconds: float | None) -> None:
-    """To be tried again after `delay_seconds`, or never. Call it after `webhook_endpoints.note_failure`.
+async def record_failed(
+    connection: Connection, claimed: ClaimedDelivery, entry: LogEntry, delay_seconds: float | None
+) -> None:
+    """Record a failed attempt, to be tried again after `delay_seconds`, or never (None).
+
+    Call it after `webhook_endpoints.note_failure`.
 
     Raises: `FenceLost`.
     """
@@ -329,13 +348,16 @@ async def record_failed(connection: Connection, claimed: Claimed, entry: LogEntr
         " due_at = case when superseded_by is null then clock_timestamp() + make_interval(secs => $5) end,"
         " settled_at = case when superseded_by is not null then clock_timestamp() end",
         entry["error"],
-        _logged(claimed, entry),
+        _append_to_log(claimed, entry),
         delay_seconds,
     )
 
 
-async def record_superseded(connection: Connection, claimed: Claimed) -> None:
-    """It was superseded under a lease that lapsed; unless it was replayed since. Raises: `FenceLost`."""
+async def record_superseded(connection: Connection, claimed: ClaimedDelivery) -> None:
+    """Settle a delivery that was superseded under a lease that lapsed, unless it was replayed since.
+
+    Raises: `FenceLost`.
+    """
     await webhook_endpoints.wake(connection, claimed.application_id)
     await _TABLE.write(
         connection,
@@ -347,9 +369,12 @@ async def record_superseded(connection: Connection, claimed: Claimed) -> None:
 
 
 async def _settle(
-    connection: Connection, claimed: Claimed, status: Status, last_error: str | None, entry: LogEntry
+    connection: Connection, claimed: ClaimedDelivery, status: Status, last_error: str | None, entry: LogEntry
 ) -> None:
-    """Raises: `FenceLost`."""
+    """Settle the delivery with this status, and add the attempt to its log.
+
+    Raises: `FenceLost`.
+    """
     await _TABLE.write(
         connection,
         claimed,
@@ -357,16 +382,17 @@ async def _settle(
         " status = $3, superseded_by = null, log = $5, failures = failures + ($4::text is not null)::int",
         status,
         last_error,
-        _logged(claimed, entry),
+        _append_to_log(claimed, entry),
     )
 
 
-def _logged(claimed: Claimed, entry: LogEntry) -> list[LogEntry]:
+def _append_to_log(claimed: ClaimedDelivery, entry: LogEntry) -> list[LogEntry]:
+    """Return the delivery's log with this attempt at the end, cut to the last `LOG_ENTRIES`."""
     return [*claimed.log, entry][-LOG_ENTRIES:]
 
 
-def _claimed(row: Record) -> Claimed:
-    return Claimed(**row)
+def _claimed(row: Record) -> ClaimedDelivery:
+    return ClaimedDelivery(**row)
 
 
 # Reading ----------------------------------------------------------------------------------------------------
@@ -381,7 +407,7 @@ async def list_deliveries(
     status: Status | None = None,
     event_id: str | None = None,
 ) -> list[Delivery]:
-    """The application's, newest event first; those of events older than the event `before`."""
+    """Return the application's deliveries, newest event first: those of events older than the event `before`."""
     key = {"deliveries.application_id": application_id} | ({"status": status} if status else {})
     page = find_page(key, "event_id", before=before, limit=limit, filters={"event_id": event_id})
     rows = await connection.fetch(

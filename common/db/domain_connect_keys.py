@@ -12,7 +12,7 @@ from common.db.session import Connection
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """`label` is the DNS label that the public key is published at; `private_key` an envelope."""
+    """A key for Domain Connect requests: `label` is the DNS label of its public part, `private_key` an envelope."""
 
     label: str
     private_key: bytes = field(repr=False)
@@ -20,37 +20,40 @@ class SigningKey:
 
 
 def key_identity(label: str) -> str:
-    """Of the envelope."""
+    """Return the identity under which the key is sealed."""
     return f"domain-connect/{label}/request-key"
 
 
 async def lock(connection: Connection) -> None:
-    """Alone until the end of the transaction; keys are still read."""
+    """Keep other transactions from changing the keys until this one ends; they are still read."""
     await connection.execute("lock table domain_connect_keys in share row exclusive mode")
 
 
 async def list_keys(connection: Connection) -> list[SigningKey]:
-    """The oldest first."""
+    """Return the keys, the oldest first."""
     rows = await connection.fetch("select label, private_key, signs from domain_connect_keys order by number")
     return [SigningKey(**row) for row in rows]
 
 
 async def find_signing(connection: Connection) -> SigningKey | None:
+    """Return the key that signs requests now, or None if there is none."""
     row = await connection.fetchrow("select label, private_key, signs from domain_connect_keys where signs")
     return None if row is None else SigningKey(**row)
 
 
 async def next_number(connection: Connection) -> int:
-    """That no key has had before."""
+    """Return a number that none of the stored keys has, for `add`."""
     number: int = await connection.fetchval("select coalesce(max(number), 0) + 1 from domain_connect_keys")
     return number
 
 
 def label_of(number: int) -> str:
+    """Return the DNS label at which the key with this number is published."""
     return f"_dck{number}"
 
 
 async def add(connection: Connection, number: int, private_key: bytes, *, signs: bool) -> None:
+    """Store a key; `private_key` is an envelope."""
     await connection.execute(
         "insert into domain_connect_keys (number, label, private_key, signs) values ($1, $2, $3, $4)",
         number,
@@ -61,6 +64,6 @@ async def add(connection: Connection, number: int, private_key: bytes, *, signs:
 
 
 async def sign_with(connection: Connection, label: str) -> None:
-    """From now on this key signs; the others are gone. In the caller's transaction."""
+    """Sign requests with this key from now on, and delete the others. Needs a transaction."""
     await connection.execute("delete from domain_connect_keys where label <> $1", label)
     await connection.execute("update domain_connect_keys set signs = true where label = $1", label)

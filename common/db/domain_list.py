@@ -10,7 +10,7 @@ Rules
     applications' has one that begins with the product. What orders a list is read from the index alone; the rows
     themselves are read of the names that are shown
     several applications' names are looked for in every application's list first, which holds the application of each
-    name: `_EVERYONES` names for each of them. Where those hold too few, each application's own next names are merged
+    name: `_SHARED_NAMES` names for each of them. Where those hold too few, each application's own next names are merged
     a search walks the next `_WINDOW` names first, since what many names contain is soon met, and half a part of it is
     enough; what few contain is then found in the index of name parts (`name_grams`). That index is every application's:
     so many of others' names can hold the text that it is given up after `_INDEXED` names or `_INDEX_SECONDS`, and
@@ -47,7 +47,7 @@ NEVER = datetime.max  # noqa: DTZ901 - as the driver reads it
 
 _WINDOW = 2_000
 _WALKED = 10_000
-_EVERYONES = 10
+_SHARED_NAMES = 10
 _FEWEST_OWN = 10
 _INDEXED = 1_000
 _INDEX_SECONDS = 0.05
@@ -57,7 +57,7 @@ _FEWEST_CHARACTERS = 3
 
 @dataclass(frozen=True, slots=True)
 class ListKey:
-    """Where a part ends: the next one begins after it. `lapses_at` may be infinite (`NEVER`)."""
+    """The place where a part of the list ends: the next one begins after it. `lapses_at` may be infinite (`NEVER`)."""
 
     name: str
     product: Product
@@ -68,9 +68,12 @@ class ListKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """`text`: a part of the name, in lower case. `sort`: by ``expiry``, what is inactive comes first, then what lapses
-    soonest, and at the end what has no certificate; by ``status``, what needs attention comes first."""
+class DomainListQuery:
+    """The part of the list to be read.
+
+    `text`: a part of the name, in lower case. `sort`: by ``expiry``, what is inactive comes first, then what lapses
+    soonest, and at the end what has no certificate; by ``status``, what needs attention comes first.
+    """
 
     applications: Sequence[str] | None
     text: str = ""
@@ -82,13 +85,17 @@ class Wanted:
 
     @property
     def is_of_many(self) -> bool:
+        """Whether the list is of several applications, but not of every one."""
         return self.applications is not None and len(self.applications) > 1
 
 
 @dataclass(frozen=True, slots=True)
 class ListRow:
-    """`status`: active or inactive of Power and Secure; present, missing or unchecked of Monitor. `not_after` is the
-    certificate's. `origin_fails`: it is reported that its origin gives edges no answer."""
+    """A row of the list: a name under one product of one application.
+
+    `status`: active or inactive of Power and Secure; present, missing or unchecked of Monitor. `not_after` is the
+    certificate's. `origin_fails`: it is reported that its origin gives edges no answer.
+    """
 
     key: ListKey
     application_name: str
@@ -99,24 +106,28 @@ class ListRow:
 
     @property
     def name(self) -> str:
+        """Return the whole name."""
         return self.key.name
 
     @property
     def product(self) -> Product:
+        """Return the product that the name is enrolled in."""
         return self.key.product
 
     @property
     def application_id(self) -> str:
+        """Return the application that the row belongs to."""
         return self.key.application_id
 
     @property
     def added_at(self) -> datetime:
+        """Return when the name was added."""
         return self.key.added_at
 
 
 @dataclass(frozen=True, slots=True)
 class ListPart:
-    """`next` is where the list goes on; None at its end."""
+    """The rows of one part; `next` is where the list goes on, None at its end."""
 
     rows: list[ListRow]
     next: ListKey | None
@@ -194,10 +205,10 @@ _DETAILS = """
 """
 
 
-_LOOKED_AT = 1_000
+_MOST_ORDERS_READ = 1_000
 _UNCERTIFIED = f"""
     select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name
-    from (select domain, state from orders where {AWAITED.listed} and {{whose}} limit {_LOOKED_AT}) o
+    from (select domain, state from orders where {AWAITED.listed} and {{whose}} limit {_MOST_ORDERS_READ}) o
     join domains d on d.domain = o.domain and d.active_until > now()
     join applications a on a.id = d.application_id
     where o.state = 'failed'
@@ -207,7 +218,7 @@ _UNCERTIFIED = f"""
 
 
 async def list_uncertified(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
-    """Active domains that have no certificate, and whose orders failed: those among `_LOOKED_AT` orders."""
+    """Return active domains without a certificate whose orders failed: those among `_MOST_ORDERS_READ` orders."""
     if applications is None:
         rows = await connection.fetch(_UNCERTIFIED.format(whose="true"), most)
     else:
@@ -243,7 +254,7 @@ _UNANSWERED = """
 
 
 async def list_unanswered(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
-    """Active domains whose origin is reported to fail (`common.db.origin_outages`)."""
+    """Return active domains whose origin is reported to fail (`common.db.origin_outages`)."""
     if applications is None:
         rows = await connection.fetch(_UNANSWERED.format(whose="true"), most)
     else:
@@ -261,8 +272,8 @@ async def list_unanswered(connection: Connection, applications: Sequence[str] | 
     ]
 
 
-async def list_part(connection: Connection, wanted: Wanted) -> ListPart:
-    """The next rows in the order that is wanted; without a text, fewer than the limit only at the end of the list."""
+async def list_part(connection: Connection, wanted: DomainListQuery) -> ListPart:
+    """Return the next rows of the list; without a text, fewer than the limit only at the end of the list."""
     if wanted.applications is not None and not wanted.applications:
         return ListPart([], None)
     if not wanted.text:
@@ -281,13 +292,13 @@ async def list_part(connection: Connection, wanted: Wanted) -> ListPart:
     return await _walk(connection, wanted, most)
 
 
-class _TooManyHeldError(Exception):
+class _TooManyMatchesError(Exception):
     """The index of name parts has more of the text than a search reads."""
 
 
-async def _find(connection: Connection, wanted: Wanted) -> ListPart | None:
-    """What the index of name parts finds; None if there is too much of it, or if that takes too long."""
-    query = _Query(wanted)
+async def _find(connection: Connection, wanted: DomainListQuery) -> ListPart | None:
+    """Return what the index of name parts finds; None if there is too much of it, or if that takes too long."""
+    query = _Statement(wanted)
     branches, order, limit = query.branches(wanted.limit, by_text=True), query.order, wanted.limit
     if not branches:
         return ListPart([], None)
@@ -301,17 +312,20 @@ async def _find(connection: Connection, wanted: Wanted) -> ListPart | None:
             await connection.execute(f"set local statement_timeout = {_INDEX_SECONDS * 1000:.0f}")
             found = await connection.fetch(statement, *query.values)
             if found[0]["most_held"] > _INDEXED:
-                raise _TooManyHeldError  # so that the time-out does not go on in a transaction of the caller's
-    except (QueryCanceledError, _TooManyHeldError):
+                raise _TooManyMatchesError  # so that the time-out does not go on in a transaction of the caller's
+    except (QueryCanceledError, _TooManyMatchesError):
         return None
     rows = [_row(each) for each in found if each["name"] is not None]
     return ListPart(rows, rows[-1].key if len(rows) == limit else None)
 
 
-async def _walk(connection: Connection, wanted: Wanted, most: int) -> ListPart:
-    """Of the next `most` names of the list those that hold the text; of several applications', of as many as are known.
-    The last name of the walk is read too: the list goes on after it."""
-    query = _Query(wanted)
+async def _walk(connection: Connection, wanted: DomainListQuery, most: int) -> ListPart:
+    """Return those of the next `most` names of the list that hold the text.
+
+    Of several applications, as many of the next names are read as are known. The last name of the walk is read too: the
+    list goes on after it.
+    """
+    query = _Statement(wanted)
     own = _own_names(wanted, most) if wanted.is_of_many else most
     branches, order = query.branches(own, by_text=False), query.order
     if not branches:
@@ -328,13 +342,14 @@ async def _walk(connection: Connection, wanted: Wanted, most: int) -> ListPart:
     return ListPart(rows, None if is_over else _key(found[-1]))
 
 
-def _own_names(wanted: Wanted, most: int) -> int:
-    """How many names of each application a walk of `most` reads."""
+def _own_names(wanted: DomainListQuery, most: int) -> int:
+    """Return how many names of each application a walk of `most` reads."""
     return max(_FEWEST_OWN, most // len(wanted.applications or (None,)))
 
 
-async def _read(connection: Connection, wanted: Wanted) -> ListPart:
-    query = _Query(wanted)
+async def _read(connection: Connection, wanted: DomainListQuery) -> ListPart:
+    """Return the next rows of a list without a text."""
+    query = _Statement(wanted)
     branches = query.branches(wanted.limit, by_text=False)
     if not branches:
         return ListPart([], None)
@@ -347,10 +362,10 @@ async def _read(connection: Connection, wanted: Wanted) -> ListPart:
     return ListPart(rows, rows[-1].key if len(rows) == wanted.limit else None)
 
 
-class _Query:
-    """The parts of one SQL statement, and its values."""
+class _Statement:
+    """The parts of one SQL statement that reads the list, and its values."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: DomainListQuery) -> None:
         self._wanted = wanted
         self.values: list[Any] = []
         self._lead = _LEADS.get(wanted.sort.removeprefix("-"))
@@ -360,13 +375,15 @@ class _Query:
         self.order = ", ".join(f"{column}{self._direction}" for column in columns)
 
     def branches(self, limit: int, *, by_text: bool) -> str:
-        """Each source's next rows, found in its index; empty when the list has none after the key."""
+        """Return the SQL of each source's next rows, found in its index; empty when the list has none after the key."""
         parts = [part for source in self._sources() for part in self._of_source(source, limit, by_text)]
         return " union all ".join(f"({part})" for part in parts)
 
     def held(self) -> str:
-        """What the index of name parts has of the text, of each table. As one statement with a limit, Postgres would
-        rather read the whole table, in the hope of meeting the text soon."""
+        """Return the SQL of what the index of name parts has of the text, of each table.
+
+        As one statement with a limit, Postgres would rather read the whole table, in the hope of meeting the text soon.
+        """
         grams = self._value(_grams(self._wanted.text))
         return ", ".join(
             f"all_of_{each.table} as materialized"
@@ -376,6 +393,7 @@ class _Query:
         )
 
     def counts_held(self) -> str:
+        """Return the SQL that counts, for each table, what the index has of the text."""
         return ", ".join(f"(select count(*) from held_of_{each.table})" for each in self._sources())
 
     def _sources(self) -> list[_Source]:
@@ -387,11 +405,13 @@ class _Query:
         return [_ENROLLED]
 
     def matches(self, name: str) -> str:
+        """Return the SQL condition that the name holds the text."""
         text = self._wanted.text
         pattern = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         return f"{name} like {self._value(f'%{pattern}%')}"
 
     def _of_source(self, source: _Source, limit: int, by_text: bool) -> list[str]:
+        """Return the SQL of a table's next rows, one select for each index that is read."""
         selects = []
         for status, is_well in self._statuses(source):
             branch = _Branch(source, self._lead_of(source, is_well))
@@ -416,7 +436,7 @@ class _Query:
         return selects
 
     def _statuses(self, source: _Source) -> Iterator[tuple[str, bool | None]]:
-        """Conditions, each of rows that an index has in the list's order, and what they say of `is_well`."""
+        """Yield conditions, each of rows that an index has in the list's order, with the `is_well` of these rows."""
         by_expiry = self._lead == "lapses_at"
         problem, well = (source.lapsed, source.unlapsed) if by_expiry else (source.problem, source.well)
         if self._wanted.status != "active" and (self._wanted.status or self._lead == "is_well"):
@@ -430,7 +450,7 @@ class _Query:
                 yield "", None
 
     def _lead_of(self, source: _Source, is_well: bool | None) -> str | bool | datetime | None:
-        """The order's first column in the table's terms, or the value that all rows of the branch have of it."""
+        """Return the order's first column in the table's terms, or the value that all rows of the branch have of it."""
         match self._lead:
             case "added_at":
                 return source.added
@@ -441,7 +461,7 @@ class _Query:
         return None
 
     def _of_applications(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> list[str]:
-        """For each product a select that an index answers in the list's order."""
+        """Return, for each product, a select that an index answers in the list's order."""
         source, ids = branch.source, self._wanted.applications
         products = [self._wanted.product] if self._wanted.product else ["power", "secure"]
         selects = []
@@ -458,8 +478,11 @@ class _Query:
         return selects
 
     def _of_many_applications(self, branch: _Branch, columns: str, own: Sequence[str], limit: int) -> str:
-        """Among everyone's next rows, if there are enough; a search always merges each application's, since of what
-        holds its text everyone's next rows have fewer."""
+        """Return the SQL that finds the applications' rows among every application's next rows, if there are enough.
+
+        A search always merges each application's, since of what holds its text every application's next rows have
+        fewer.
+        """
         source, ids = branch.source, self._wanted.applications or ()
         owners = self._value(list(ids))
         of_one = self._sorted(branch, product_is_fixed=True)
@@ -474,14 +497,16 @@ class _Query:
             f"{columns}, {is_listed} as is_listed",
             [condition for condition in own if condition != is_listed],
             self._sorted(branch, product_is_fixed=source is _ENROLLED),
-            _EVERYONES * len(ids),
+            _SHARED_NAMES * len(ids),
         )
-        return _of_everyone(everyone, _EVERYONES * len(ids), owners, limit, merged)
+        return _of_everyone(everyone, _SHARED_NAMES * len(ids), owners, limit, merged)
 
     def _known_of_many(self, owners: str, branch: _Branch, columns: str, own: Sequence[str], limit: int) -> str:
-        """Of the next names of each application those that match, and the one after which they may go on (`ends`). The
-        square root of the applications, those whose names end first, are read on: in all twice as many names are read
-        as with one limit."""
+        """Return the SQL of each application's next names that match, and the one after which they may go on (`ends`).
+
+        The square root of the applications, those whose names end first, are read on: in all twice as many names are
+        read as with one limit.
+        """
         more = isqrt(len(self._wanted.applications or ()))
         of_one, matches = self._sorted(branch, product_is_fixed=True), self.matches("name")
 
@@ -499,6 +524,7 @@ class _Query:
         )
 
     def _of_text(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> str:
+        """Return the select of a table's rows that the index of name parts finds."""
         source, ids = branch.source, self._wanted.applications
         own = [*conditions, self.matches(source.name)]
         if source is _ENROLLED and self._wanted.product:
@@ -509,16 +535,18 @@ class _Query:
         return _select(branch, columns, own, self._sorted(branch), limit, table=table)
 
     def _sorted(self, branch: _Branch, *, product_is_fixed: bool = False) -> str:
-        """The list's order in the table's own terms, so that an index gives it."""
+        """Return the list's order in the table's own terms, so that an index gives it."""
         columns = [*([branch.lead] if isinstance(branch.lead, str) else []), branch.source.name]
         if not product_is_fixed:
             columns.append("product" if branch.source is _ENROLLED else "application_id")
         return ", ".join(f"{column}{self._direction}" for column in columns)
 
     def _after(self, branch: _Branch, bound: str | None) -> list[str] | None:
-        """Conditions of what comes after the key; None if nothing of the branch does. They are one row, since beside a
-        bound on the first column Postgres begins at that, with all that has the key's value there. With `bound`,
-        nothing before or after now."""
+        """Return conditions of what comes after the key; None if nothing of the branch does.
+
+        They are one row, since beside a bound on the first column Postgres begins at that, with all that has the key's
+        value there. With `bound`, nothing before or after now is met.
+        """
         after, source = self._wanted.after, branch.source
         if after is None:
             return []
@@ -539,6 +567,7 @@ class _Query:
         return [f"({', '.join(columns)}) {sign} ({', '.join(places)})"]
 
     def _value(self, value: Any) -> str:
+        """Add a value to the statement's, and return its placeholder."""
         self.values.append(value)
         kind = {str: "::text", datetime: "::timestamptz"}.get(type(value), "")
         return f"${len(self.values)}{kind}"
@@ -546,7 +575,7 @@ class _Query:
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """Rows of one table. `lead` is the order's first column: SQL, or the value that all of them have."""
+    """The rows of one table. `lead` is the order's first column: SQL, or the value that all of them have."""
 
     source: _Source
     lead: str | bool | datetime | None
@@ -572,13 +601,16 @@ def _select(
 
 
 def _is_among(owner: str, owners: str) -> str:
-    """Looks the owner up in a hash. In a plan that Postgres keeps for all values, ``= any`` would compare it with one
-    after the other; ``in`` alone may become a join, which loses the order."""
+    """Return the SQL condition that looks the owner up in a hash of the owners.
+
+    In a plan that Postgres keeps for all values, ``= any`` would compare it with one after the other; ``in`` alone may
+    become a join, which loses the order.
+    """
     return f"({owner} in (select unnest({owners}::text[]))) is true"
 
 
 def _of_everyone(everyone: str, most: int, owners: str, limit: int, merged: str) -> str:
-    """The owners' rows among everyone's next `most`; or, where these are too few and the list goes on, `merged`."""
+    """Return the SQL of the owners' rows among everyone's next `most`, or of `merged` where these are too few."""
     return (
         f"with everyone as materialized ({everyone}),"
         f" ours as materialized (select * from everyone where is_listed and {_is_among('owner_id', owners)}"
@@ -591,6 +623,7 @@ def _of_everyone(everyone: str, most: int, owners: str, limit: int, merged: str)
 
 
 def _first_names(branches: str, order: str, most: int) -> str:
+    """Return the SQL of the first `most` names of the branches, with each one's place."""
     return (
         f"select first.*, row_number() over () as place, row_number() over () = {most} as is_last"
         f" from (select * from ({branches}) each_one order by {order} limit {most}) first"
@@ -598,7 +631,10 @@ def _first_names(branches: str, order: str, most: int) -> str:
 
 
 def _until_one_ends(branches: str, order: str) -> str:
-    """Up to the first name where an application's may go on: of what follows it, some is not known."""
+    """Return the SQL of names up to the first after which not all names that follow are known.
+
+    After it an application's names may go on, and no more of them were read.
+    """
     return (
         "select ordered.*, ends as is_last from (select each_one.*, row_number() over by_place as place,"
         f" count(*) filter (where ends) over by_place as ended from ({branches}) each_one"
@@ -607,7 +643,7 @@ def _until_one_ends(branches: str, order: str) -> str:
 
 
 def _grams(text: str) -> list[int]:
-    """As ``name_grams``."""
+    """Return the numbers of the text's sequences of three characters, as ``name_grams`` does in SQL."""
     codes = [ord(character) & 127 for character in text]
     return [(a * 128 + b) * 128 + c for a, b, c in zip(codes, codes[1:], codes[2:], strict=False)]
 
@@ -634,7 +670,7 @@ async def settle_lapsed(connection: Connection, *, most: int = 1000) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How many names some applications have, by product and status."""
+    """The numbers of names that some applications have, by product and status."""
 
     active: int
     inactive: int
@@ -673,8 +709,12 @@ _COUNT_ALL = f"""
 
 
 async def count_domains(connection: Connection, applications: Sequence[str] | None) -> Totals:
-    """Of some applications by the tallies that the tables keep; of all by counting, up to `_MOST_COUNTED`, beyond which
-    Postgres' estimate stands. Missing names are counted up to `_MOST_PROBLEMS`; of all, so are inactive ones."""
+    """Count the applications' names, or all (None).
+
+    Those of some applications are summed from the tallies that the tables keep; all are counted up to `_MOST_COUNTED`,
+    beyond which Postgres' estimate stands. Missing names are counted up to `_MOST_PROBLEMS`; of all, so are inactive
+    ones.
+    """
     if applications is None:
         row = await connection.fetchrow(_COUNT_ALL, _MOST_COUNTED, _MOST_PROBLEMS)
     else:

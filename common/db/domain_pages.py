@@ -75,8 +75,10 @@ _PAGE_OF_ALL = _PAGE.format(
 
 @dataclass(frozen=True, slots=True)
 class ListedDomain:
-    """What a list shows of a domain; the attributes are `Domain`'s. `issuer` and `not_after` are its certificate's, if
-    it has one; `updated_at` is when its settings were last changed."""
+    """A domain as a list shows it; the attributes are `Domain`'s.
+
+    `issuer` and `not_after` are its certificate's, if it has one; `updated_at` is when its settings were last changed.
+    """
 
     domain: str
     product: Product
@@ -92,7 +94,7 @@ class ListedDomain:
 
 @dataclass(frozen=True, slots=True)
 class DomainPage:
-    """`total` counts every domain that matches, not only the items."""
+    """A page of a list. `total` counts every domain that matches, not only the items."""
 
     items: tuple[ListedDomain, ...]
     total: int
@@ -108,8 +110,10 @@ async def list_page(
     limit: int,
     near: int = _NEAR,
 ) -> DomainPage:
-    """The application's domains in the order they were added, and how many there are, as of one moment.
-    `near`: so many domains may be passed over to find the page."""
+    """Return the application's domains in the order they were added, and how many there are, as of one moment.
+
+    `near`: so many domains may be passed over to find the page.
+    """
     statement, values = _PAGE_OF_ALL, [application_id, product, offset, limit, near]
     if status is not None:
         statement, values = _PAGE_OF_STATUS, [*values, status == "active"]
@@ -123,7 +127,7 @@ async def list_page(
 async def find_listed(
     connection: Connection[Record], application_id: str, product: Product, names: Sequence[str]
 ) -> list[ListedDomain]:
-    """What a list shows of these names of the application, in their order."""
+    """Return the application's domains with these names as a list shows them, in the order of `names`."""
     rows = await connection.fetch(
         f"select {_LISTED} from unnest($3::text[]) with ordinality wanted (domain, place)"
         " join domains d on d.domain = wanted.domain and d.product = $2 and d.application_id = $1"
@@ -136,7 +140,10 @@ async def find_listed(
 
 
 async def settle_lapsed(connection: Connection[Record], application_id: str) -> None:
-    """Bring the kept status in line with the clock. After a lapse of more than this, the next lists follow."""
+    """Bring the kept status of the application's lapsed domains in line with the clock.
+
+    Of more than `_SETTLED_ROUNDS` batches, the next lists do the rest.
+    """
     for _ in range(_SETTLED_ROUNDS):
         settled = await connection.fetchval("select settle_lapsed_domains($1, $2)", application_id, _SETTLED_AT_ONCE)
         if settled < _SETTLED_AT_ONCE:

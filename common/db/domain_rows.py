@@ -45,7 +45,7 @@ Row: TypeAlias = EnrolmentRow | MonitorRow
 
 
 async def find(connection: Connection, application_id: str, rows: Sequence[Row]) -> list[Row]:
-    """Return the application's own, of the names of these rows."""
+    """Return the application's own rows under the names of these rows."""
     names = list({row.domain for row in rows if isinstance(row, EnrolmentRow)})
     apexes = list({row.domain for row in rows if isinstance(row, MonitorRow)})
     found: list[Row] = []
@@ -88,6 +88,7 @@ async def read(database: Database, application_id: str) -> AsyncIterator[list[Ro
 
 
 async def _read_enrolments(database: Database, application_id: str, product: str, after: str) -> list[EnrolmentRow]:
+    """Return the application's next rows of a product, by name."""
     async with database.connection() as connection:
         rows = await connection.fetch(
             "select product, domain, application_url, root_path_access, redirect_to from domains"
@@ -101,7 +102,7 @@ async def _read_enrolments(database: Database, application_id: str, product: str
 
 
 async def _read_watched(database: Database, application_id: str, after: str) -> list[tuple[str, MonitorRow]]:
-    """Return rows with their whole names."""
+    """Return the application's next rows of Monitor, each with its whole name."""
     async with database.connection() as connection:
         rows = await connection.fetch(
             "select monitored_name(domain, subdomain) as name, domain, subdomain, dns_records, user_id, job_id,"

@@ -67,9 +67,12 @@ class EnrolledTooOften(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """`application_url` and `root_path_access` are what applies: the domain's own, or the application's. `certificate`
-    is the name's, whatever the product; `departed_at` is when its DNS was seen to lead elsewhere; `claim` is how it was
-    claimed (`common.enrolment.ownership.OwnershipClaim`, or where that is known."""
+    """A domain under a product, with the settings that apply to it.
+
+    `application_url` and `root_path_access` are the domain's own, or the application's. `certificate` is the name's,
+    whatever the product; `departed_at` is when its DNS was seen to lead elsewhere; `claim` is how it was claimed
+    (`common.enrolment.ownership.OwnershipClaim`, or ``operator``), where that is known.
+    """
 
     domain: str
     product: Product
@@ -91,7 +94,7 @@ async def power(
     root_path_access: Sequence[str] | None,
     claim: OwnershipClaim | None = None,
 ) -> None:
-    """Enrol `domain` in Power and see to its certificate, under `certificates.lock_domain`.
+    """Enrol `domain` in Power and order its certificate, under `certificates.lock_domain`.
 
     Raises: `AlreadyEnrolled`, `EnrolledTooOften`.
     """
@@ -120,7 +123,7 @@ async def update_power(
     application_url: str | None,
     root_path_access: Sequence[str] | None,
 ) -> bool:
-    """Change what is given; None keeps what is there. Returns whether the application has this domain."""
+    """Change the settings that are given (None keeps one); return whether the application has this domain in Power."""
     async with _audited(connection, domain, "power", application_id):
         status = await connection.execute(
             "update domains set application_url = coalesce($3, application_url),"
@@ -143,7 +146,7 @@ async def secure(
     redirect_to: str | None,
     claim: OwnershipClaim | None = None,
 ) -> None:
-    """Enrol `domain` in Secure, or once more when nothing came of it, and see to its certificate.
+    """Enrol `domain` in Secure, or once more when nothing came of it, and order its certificate.
 
     Whether the application may have it is the caller's to find out, under `certificates.lock_domain`.
 
@@ -174,9 +177,11 @@ async def update_secure(
     application_url: str | None,
     redirect_to: str | None,
 ) -> bool:
-    """Change what is given; None keeps what is there, and the empty redirect ends it. Whether a redirect closes
-    a loop is for the caller to find out, under `lock_redirects` (`common.enrolment.redirect_loops`).
-    Returns whether the application has this domain."""
+    """Change the settings that are given, and return whether the application has this domain in Secure.
+
+    None keeps a setting, and the empty redirect ends it. Whether a redirect closes a loop is for the caller to find
+    out, under `lock_redirects` (`common.enrolment.redirect_loops`).
+    """
     async with _audited(connection, domain, "secure", application_id):
         status = await connection.execute(
             "update domains set application_url = coalesce($3, application_url),"
@@ -212,12 +217,12 @@ async def _audited(
 
 
 async def lock_redirects(connection: Connection[Record]) -> None:
-    """Hold other transactions' redirects until this one ends. Call it before a domain is locked."""
+    """Keep other transactions from setting redirects until this one ends. Call it before a domain is locked."""
     await locks.hold(connection, "redirects")
 
 
 async def redirect_of(connection: Connection[Record], domain: str) -> str | None:
-    """Where visitors of the name are sent on to: Power's route wins, and serves them."""
+    """Return where visitors of the name are redirected, or None; a name in Power is served, whatever Secure says."""
     redirect_to: str | None = await connection.fetchval(
         "select redirect_to from domains where domain = $1 and product = 'secure'"
         " and not exists (select from domains where domain = $1 and product = 'power')",
@@ -227,6 +232,7 @@ async def redirect_of(connection: Connection[Record], domain: str) -> str | None
 
 
 async def has(connection: Connection[Record], domain: str, product: Product, application_id: str) -> bool:
+    """Return whether the application has the domain under this product."""
     return bool(
         await connection.fetchval(
             "select exists (select from domains where domain = $1 and product = $2 and application_id = $3)",
@@ -240,7 +246,7 @@ async def has(connection: Connection[Record], domain: str, product: Product, app
 async def certificate_states(
     connection: Connection[Record], names: Collection[str], application_id: str
 ) -> dict[str, CertificateState]:
-    """Of those names that the application has enrolled."""
+    """Return the state of the certificate of those names that the application has enrolled."""
     rows = await connection.fetch(
         f"select distinct d.domain, {_CERTIFICATE} as state from domains d"
         " where d.domain = any($1) and d.application_id = $2",
@@ -294,6 +300,7 @@ class NewDomain:
 
     @property
     def audited(self) -> dict[str, Any]:
+        """Return what the audit log records of the enrolment."""
         after: dict[str, Any] = {"application_url": self.application_url, "claim": "operator"}
         if self.root_path_access is not None:
             after |= {"root_path_access": list(self.root_path_access)}
@@ -303,8 +310,10 @@ class NewDomain:
 
 
 async def enrol_by_hand(connection: Connection[Record], application_id: str, new: Sequence[NewDomain]) -> None:
-    """Enrol names that no other application holds now, by an operator's command, under `certificates.lock_domain` of
-    each: no limit counts, and no DNS was asked."""
+    """Enrol names that no other application holds now, by an operator's command, without limits and without the DNS.
+
+    The caller has taken `certificates.lock_domain` of each.
+    """
     await connection.execute(
         "insert into domains (domain, product, application_id, application_url, root_path_access, redirect_to, claim)"
         " select domain, product, $2, application_url, root_path_access, redirect_to, 'operator'"
@@ -328,8 +337,10 @@ async def enrol_by_hand(connection: Connection[Record], application_id: str, new
 async def list_names(
     connection: Connection[Record], *, after: str = "", most: int, application_id: str | None = None
 ) -> list[str]:
-    """The next `most` enrolled names after `after`, in their order: all, or an application's. However many there are,
-    no more rows are read."""
+    """Return the next `most` enrolled names after `after`, in their order: all, or an application's.
+
+    However many there are, no more rows are read.
+    """
     if application_id is None:
         statement = "select domain from domains where domain > $1 group by domain order by domain limit $2"
         rows = await connection.fetch(statement, after, most)
@@ -344,7 +355,7 @@ async def list_names(
 
 
 async def find_many(connection: Connection[Record], names: Collection[str]) -> list[Domain]:
-    """What these names are enrolled in, by name and product."""
+    """Return what these names are enrolled in, by name and product."""
     rows = await connection.fetch(f"{_DOMAINS} where d.domain = any($1) order by d.domain, d.product", names)
     return [_domain(row) for row in rows]
 
@@ -355,7 +366,10 @@ async def find(connection: Connection[Record], domain: str) -> list[Domain]:
 
 
 async def _count_enrolment(connection: Connection[Record], domain: str, product: Product, application_id: str) -> None:
-    """Raises: `EnrolledTooOften`."""
+    """Count the enrolment, and refuse one too many.
+
+    Raises: `EnrolledTooOften`.
+    """
     if not await enrolments.record_again(connection, domain, product, application_id, most=MOST_AGAIN):
         raise EnrolledTooOften(domain)
 
@@ -363,7 +377,7 @@ async def _count_enrolment(connection: Connection[Record], domain: str, product:
 async def _request_certificate(
     connection: Connection[Record], domain: str, application_id: str, product: Product, *, is_proven: bool = True
 ) -> None:
-    """Order it; where it is live already, that is news for this product alone."""
+    """Order the domain's certificate; where it is live already, report that for this product alone."""
     if await orders.request_order(connection, domain, application_id, hold_seconds=HOLD_SECONDS, is_proven=is_proven):
         await outcomes.record_success(connection, domain, application_id, products=(product,))
 

@@ -59,8 +59,11 @@ class FailedUpgrade:
 
 @dataclass(frozen=True, slots=True)
 class EdgeDescription:
-    """What an edge reports beside its condition, for the operator. `software_version` is empty for an edge that does
-    not report it; `held_copy_at`: since when a copy waits for the operator."""
+    """The facts that an edge reports beside its condition, for the operator.
+
+    `software_version` is empty for an edge that does not report it; `held_copy_at`: since when a copy waits for the
+    operator.
+    """
 
     software_version: str = ""
     held_copy_at: datetime | None = None
@@ -72,8 +75,10 @@ UNDESCRIBED = EdgeDescription()
 
 @dataclass(frozen=True, slots=True)
 class EdgeTraffic:
-    """What an edge served in the last minute, of its 1,000 busiest applications. `failed`: requests of these that were
-    answered with a status from 500 on."""
+    """The requests that an edge served in the last minute, of its 1,000 busiest applications.
+
+    `failed`: requests of these that were answered with a status from 500 on.
+    """
 
     requests: int
     failed: int
@@ -81,7 +86,7 @@ class EdgeTraffic:
 
 @dataclass(frozen=True, slots=True)
 class UnusableCertificates:
-    """How many of the certificates that clients asked an edge for it cannot use, and the domain of one of them."""
+    """The number of certificates that clients asked an edge for and it cannot use, and the domain of one of them."""
 
     count: int = 0
     example: str | None = None
@@ -92,8 +97,10 @@ NONE_UNUSABLE = UnusableCertificates()
 
 @dataclass(frozen=True, slots=True)
 class EdgeNode:
-    """An edge with its lease. `version` is the last one of the feed that it has applied; `traffic` is None for an edge
-    that does not report it."""
+    """An edge with its lease.
+
+    `version` is the last one of the feed that it has applied; `traffic` is None for an edge that does not report it.
+    """
 
     node_id: str
     host: str
@@ -108,7 +115,7 @@ class EdgeNode:
 
     @property
     def label(self) -> str:
-        """Names the edge to partners, who are not shown its host."""
+        """Return the name by which partners, who are not shown its host, know the edge."""
         return self.node_id[:8]
 
     @property
@@ -142,8 +149,10 @@ async def report(
     host: str = "",
     failing: Sequence[FailingOrigin] | None = None,
 ) -> None:
-    """This node has applied the feed of that identity up to `version`; true for `LEASE_SECONDS`. `failing`:
-    the origins that it cannot reach; None leaves those reported before."""
+    """Report, for `LEASE_SECONDS`, that this node has applied the feed of that identity up to `version`.
+
+    `failing`: the origins that it cannot reach; None leaves those reported before.
+    """
     await connection.execute(
         "select report_lease($1, $2, $3, $4, $5, $6, $7, $8)",
         node_id,
@@ -157,7 +166,7 @@ async def report(
     )
 
 
-async def describe(connection: Connection, node_id: str, description: EdgeDescription) -> None:
+async def report_description(connection: Connection, node_id: str, description: EdgeDescription) -> None:
     """Replace what this node, which has a lease, reported of itself before."""
     failed = description.failed_upgrade
     await connection.execute(
@@ -180,8 +189,10 @@ async def report_unusable(connection: Connection, node_id: str, unusable: Unusab
     await connection.execute("select report_edge_certificates($1, $2, $3)", node_id, unusable.count, unusable.example)
 
 
-async def hold(connection: Connection, node_id: str, holder: str, *, takes: bool, shares_id_of: str | None) -> bool:
-    """Return whether the lease is `holder`'s or does not exist yet; with `takes` it becomes so, whoever had it."""
+async def hold_lease(
+    connection: Connection, node_id: str, holder: str, *, takes: bool, shares_id_of: str | None
+) -> bool:
+    """Return whether the lease is `holder`'s or does not exist yet; with `takes` it becomes so, whichever had it."""
     held: bool = await connection.fetchval(
         "select hold_edge_lease($1, $2, $3, $4)", node_id, holder, takes, shares_id_of
     )
@@ -189,12 +200,12 @@ async def hold(connection: Connection, node_id: str, holder: str, *, takes: bool
 
 
 async def end_lease(connection: Connection, node_id: str, holder: str = "") -> None:
-    """This node serves no more; a lease that another holder has taken stays."""
+    """End the lease of a node that serves no more; a lease that another holder has taken stays."""
     await connection.execute("select end_edge_lease($1, $2)", node_id, holder)
 
 
 async def find(connection: Connection, prefix: str, *, most: int = 10) -> list[tuple[EdgeNode, bool]]:
-    """The edges whose node id begins so, and whether each one's lease lasts."""
+    """Return the edges whose node id begins so, and whether each one's lease lasts."""
     rows = await connection.fetch(
         f"select {_COLUMNS}, lease_until > clock_timestamp() as is_alive"  # noqa: S608 - a constant
         " from edge_nodes where starts_with(node_id, $1) order by node_id limit $2",
@@ -211,8 +222,11 @@ async def forget(connection: Connection, node_id: str) -> bool:
 
 
 async def list_lapsed(connection: Connection, *, most: int = 10) -> list[tuple[EdgeNode, bool]]:
-    """The edges whose lease has lapsed, without an end and not forgotten, the latest first; and whether each is lost
-    (`LOST_SECONDS`). One that is only cut off from the database serves on, from its copy of that time."""
+    """Return the edges whose lease has lapsed and which are not forgotten, the latest first, and whether each is lost.
+
+    Lost: lapsed within `LOST_SECONDS`. An edge that is only cut off from the database serves on, from its copy of that
+    time.
+    """
     rows = await connection.fetch(
         f"select {_COLUMNS}, lease_until > clock_timestamp() - make_interval(secs => $2) as is_lost"  # noqa: S608
         " from edge_nodes where lease_until <= clock_timestamp() order by lease_until desc limit $1",
@@ -223,8 +237,11 @@ async def list_lapsed(connection: Connection, *, most: int = 10) -> list[tuple[E
 
 
 async def nodes_behind(connection: Connection, identity: str, version: int) -> list[EdgeNode]:
-    """Edges with a lease that do not serve that version of the feed of that identity (`feed.read_head`). An edge ahead
-    of the feed serves a history that was rolled back, and counts as behind; so does one that cannot serve or follow."""
+    """Return the edges with a lease that do not serve that version of the feed of that identity (`feed.read_head`).
+
+    An edge ahead of the feed serves a history that was rolled back, and counts as behind; so does one that cannot serve
+    or follow.
+    """
     rows = await connection.fetch(
         f"select {_COLUMNS} from edge_nodes where lease_until > clock_timestamp() and (state <> 'serving'"  # noqa: S608
         " or feed_identity <> $1 or version < $2 or version > (select version from feed)) order by node_id",
@@ -235,7 +252,7 @@ async def nodes_behind(connection: Connection, identity: str, version: int) -> l
 
 
 async def find_unreached(connection: Connection, origin: OriginIdentity) -> list[UnreachedOrigin]:
-    """The edges with a lease that could not connect to the origin in the last minute, or had no valid answer."""
+    """Return the edges with a lease that could not connect to the origin in the last minute, or had no valid answer."""
     rows = await connection.fetch(
         f"select {_COLUMNS}, failing ->> 'fault' as fault"  # noqa: S608 - a constant
         " from edge_nodes, jsonb_array_elements(failing_origins) as failing"
@@ -248,13 +265,13 @@ async def find_unreached(connection: Connection, origin: OriginIdentity) -> list
 
 
 async def count_alive(connection: Connection) -> int:
-    """Edges with a lease, in whatever condition."""
+    """Count the edges with a lease, in whatever condition."""
     count: int = await connection.fetchval("select count(*) from edge_nodes where lease_until > clock_timestamp()")
     return count
 
 
 async def list_nodes(connection: Connection, *, most: int = 100) -> list[tuple[EdgeNode, bool]]:
-    """The edges of the last day and whether each one's lease lasts, those that run first."""
+    """Return the edges of the last day and whether each one's lease lasts, those that run first."""
     rows = await connection.fetch(
         f"select {_COLUMNS}, lease_until > clock_timestamp() as is_alive"  # noqa: S608 - a constant
         " from edge_nodes order by lease_until desc limit $1",
@@ -283,6 +300,6 @@ def _node(row: Record) -> EdgeNode:
     )
 
 
-async def flush_lazily(connection: Connection) -> None:
+async def commit_without_flush(connection: Connection) -> None:
     """Let this session's commits return before they are on disk."""
     await connection.execute("set synchronous_commit = off")

@@ -13,8 +13,10 @@ Action: TypeAlias = Literal["power", "secure", "renewal"]
 
 
 async def record_again(connection: Connection, domain: str, action: Action, application_id: str, *, most: int) -> bool:
-    """Record the action, unless the application has repeated it `most` times in 24 hours; its first time is not
-    counted. Returns whether it is recorded."""
+    """Record the action, unless the application has repeated it `most` times in 24 hours.
+
+    Its first time is not counted. Returns whether it is recorded.
+    """
     status = await connection.execute(
         "insert into enrolments (domain, product, application_id, enrolled_at) select $1, $2, $3, clock_timestamp()"
         " where (select count(*) from enrolments e where domain = $1 and product = $2 and application_id = $3"
@@ -42,6 +44,7 @@ async def count(connection: Connection, domain: str, action: Action, application
 
 
 async def record(connection: Connection, domain: str, action: Action, application_id: str) -> None:
+    """Record the action, whatever the limit."""
     await connection.execute(
         "insert into enrolments (domain, product, application_id, enrolled_at) values ($1, $2, $3, clock_timestamp())",
         domain,

@@ -20,7 +20,7 @@ _OLD = "substring({column} from 2 for 4) <> $1"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SealedColumn:
     """A column of envelopes. Rows are identified by `key`, whose first column the identity is made from."""
 
     table: str
@@ -33,8 +33,8 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
-    """One envelope: `key` is its row's."""
+class SealedValue:
+    """An envelope with the key of its row."""
 
     key: tuple[str, ...]
     envelope: bytes
@@ -44,9 +44,9 @@ def _account(_: str) -> str:
     return acme_accounts.KEY_IDENTITY
 
 
-PLACES: tuple[Place, ...] = tuple(
+SEALED_COLUMNS: tuple[SealedColumn, ...] = tuple(
     starmap(
-        Place,
+        SealedColumn,
         (
             ("applications", "client_secret", ("id",), applications.client_secret_identity),
             ("applications", "previous_client_secret", ("id",), applications.client_secret_identity),
@@ -66,8 +66,8 @@ PLACES: tuple[Place, ...] = tuple(
 """Every one but the canary, which has one row a key."""
 
 
-async def count_old(connection: Connection, place: Place, key_id: bytes) -> int:
-    """How many are sealed under another key."""
+async def count_old(connection: Connection, place: SealedColumn, key_id: bytes) -> int:
+    """Count the column's envelopes that are sealed under another key."""
     count: int = await connection.fetchval(
         f"select count(*) from {place.table} where {_OLD.format(column=place.column)}", key_id
     )
@@ -75,20 +75,20 @@ async def count_old(connection: Connection, place: Place, key_id: bytes) -> int:
 
 
 async def count_sealed_whole(connection: Connection, room: Room) -> int:
-    """How many of a room's secrets are sealed in a form that opens with a whole master key only."""
+    """Count a room's secrets that are sealed in a form which only a whole master key opens."""
     every = " union all ".join(
         f"select count(*) as n from {place.table} where substring({place.column} from 1 for 1) = '\\x01'"
-        for place in PLACES
+        for place in SEALED_COLUMNS
         if room_of(place.identity("")) == room
     )
     total: int = await connection.fetchval(f"select sum(n)::bigint from ({every}) counts")
     return total
 
 
-async def take_old(
-    connection: Connection, place: Place, key_id: bytes, after: tuple[str, ...] | None, *, most: int
-) -> list[Sealed]:
-    """The next ones sealed under another key, in the order of their keys; their rows are locked."""
+async def lock_old(
+    connection: Connection, place: SealedColumn, key_id: bytes, after: tuple[str, ...] | None, *, most: int
+) -> list[SealedValue]:
+    """Lock the next rows whose envelope is sealed under another key, and return those envelopes, by their keys."""
     columns = ", ".join(place.key)
     later = f"and ({columns}) > ({', '.join(f'${number + 3}' for number in range(len(place.key)))})" if after else ""
     rows = await connection.fetch(
@@ -98,11 +98,11 @@ async def take_old(
         most,
         *(after or ()),
     )
-    return [Sealed(tuple(row[column] for column in place.key), row["envelope"]) for row in rows]
+    return [SealedValue(tuple(row[column] for column in place.key), row["envelope"]) for row in rows]
 
 
-async def put(connection: Connection, place: Place, sealed: list[Sealed]) -> None:
-    """Replace what `take_old` found, in its transaction."""
+async def replace(connection: Connection, place: SealedColumn, sealed: list[SealedValue]) -> None:
+    """Replace the envelopes that `lock_old` returned, in its transaction."""
     matches = " and ".join(f"{column} = ${number + 2}" for number, column in enumerate(place.key))
     await connection.executemany(
         f"update {place.table} set {place.column} = $1 where {matches}",
@@ -111,10 +111,10 @@ async def put(connection: Connection, place: Place, sealed: list[Sealed]) -> Non
 
 
 async def count(connection: Connection, key_id: bytes) -> int:
-    """How many are sealed under this key."""
+    """Count the envelopes that are sealed under this key."""
     under = "substring({column} from 2 for 4) = $1"
     every = " union all ".join(
-        f"select count(*) as n from {place.table} where {under.format(column=place.column)}" for place in PLACES
+        f"select count(*) as n from {place.table} where {under.format(column=place.column)}" for place in SEALED_COLUMNS
     )
     total: int = await connection.fetchval(f"select sum(n)::bigint from ({every}) counts", key_id)
     return total
@@ -122,7 +122,7 @@ async def count(connection: Connection, key_id: bytes) -> int:
 
 @asynccontextmanager
 async def rotating(connection: Connection) -> AsyncIterator[bool]:
-    """Take the lock of the master key's rotation until the end of the block or session; false if it is held."""
+    """Take the lock of the master key's rotation until the end of the block or session; yield False if it is held."""
     key = "hashtextextended('frontage master key rotation', 0)"
     is_alone: bool = await connection.fetchval(f"select pg_try_advisory_lock({key})")
     try:

@@ -42,10 +42,10 @@ TEST: EventType = "webhook.test"
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """`domain` is the registrable name and `subdomain` what stands before it, if anything.
+    """An event to record: `domain` is the registrable name and `subdomain` what stands before it, if anything.
 
-    `fields` are the payload's other fields: ``user_id, data, connect_link`` of a missing or restored
-    record, ``secure_status`` or ``power_status`` and ``reason`` of a certificate. No domain: about the application.
+    `fields` are the payload's other fields: ``user_id, data, connect_link`` of a missing or restored record,
+    ``secure_status`` or ``power_status`` and ``reason`` of a certificate. No domain: about the application.
     """
 
     application_id: str
@@ -57,7 +57,7 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One that was recorded. `delivery` is its delivery's status, if it has one."""
+    """A recorded event. `delivery` is its delivery's status, if it has one."""
 
     id: str
     type: EventType
@@ -71,6 +71,7 @@ class Event:
 
     @property
     def payload(self) -> dict[str, Any]:
+        """Return the webhook's body."""
         return payload_of(self.id, self.type, self.domain, self.subdomain, self.sequence, self.fields)
 
 
@@ -88,7 +89,7 @@ def payload_of(
 
 
 async def record(connection: Connection, event: NewEvent) -> str:
-    """Write the event and its delivery in the caller's transaction. Returns the event's id.
+    """Write the event and its delivery in the caller's transaction, and return the event's id.
 
     The domain's other events wait for the end of the transaction: record late in it.
     """
@@ -102,6 +103,7 @@ async def record(connection: Connection, event: NewEvent) -> str:
 
 
 async def _insert(connection: Connection, event: NewEvent) -> str:
+    """Insert an event about the application, without a number."""
     event_id: str = await connection.fetchval(
         "insert into events (application_id, type, fields, request_id) values ($1, $2, $3, $4) returning id",
         event.application_id,
@@ -113,6 +115,7 @@ async def _insert(connection: Connection, event: NewEvent) -> str:
 
 
 async def _insert_numbered(connection: Connection, event: NewEvent) -> str:
+    """Insert an event of a domain with the domain's next number."""
     event_id: str = await connection.fetchval(
         """
         with numbered as (
@@ -142,7 +145,7 @@ async def list_events(
     event_type: str | None = None,
     domain: str | None = None,
 ) -> list[Event]:
-    """The application's, newest first; those older than the event `before`."""
+    """Return the application's events, newest first: those older than the event `before`."""
     narrower = {"domain": domain} if domain else {"type": event_type} if event_type else {}
     filters = {"type": event_type if domain else None}
     page = find_page(
@@ -161,6 +164,7 @@ async def list_events(
 
 
 async def get_event(connection: Connection, application_id: str, event_id: str) -> Event | None:
+    """Return the application's event with this id, or None."""
     row = await connection.fetchrow(
         "select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery,"
         " events.request_id"
@@ -173,6 +177,7 @@ async def get_event(connection: Connection, application_id: str, event_id: str) 
 
 
 async def has_event(connection: Connection, application_id: str, event_id: str) -> bool:
+    """Return whether the application has an event with this id."""
     return bool(
         await connection.fetchval(
             "select exists (select from events where id = $1 and application_id = $2)", event_id, application_id

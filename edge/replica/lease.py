@@ -118,7 +118,7 @@ class EdgeLease:
 
     async def _try_to_hold(self, session: Connection, *, takes: bool) -> bool:
         shares_id_of = self._store.node_id if self._shares_id else None
-        return await edge_nodes.hold(session, self._node_id, self._holder, takes=takes, shares_id_of=shares_id_of)
+        return await edge_nodes.hold_lease(session, self._node_id, self._holder, takes=takes, shares_id_of=shares_id_of)
 
     async def _report_on_one_session(self) -> None:
         if self._store.state.identity is None:  # there is no version yet
@@ -127,7 +127,7 @@ class EdgeLease:
         session = await open_session(self._dsn_provider(), _NAME, self._patience)
         try:
             with border(session):
-                await edge_nodes.flush_lazily(session)
+                await edge_nodes.commit_without_flush(session)
                 if not await self._hold(session):
                     return
                 # In this session: another database may follow.
@@ -151,7 +151,7 @@ class EdgeLease:
                     reported = failing
                     description = EdgeDescription(self._software_version, held_at, self.failed_upgrade)
                     if description != described:
-                        await edge_nodes.describe(session, self._node_id, description)
+                        await edge_nodes.report_description(session, self._node_id, description)
                         described = description
                     if (traffic := self.traffic) is not None and traffic != counted:
                         await edge_nodes.report_traffic(session, self._node_id, traffic)

@@ -14,7 +14,7 @@ import orjson
 from common.clock import Clock
 from common.db import deliveries, webhook_endpoints
 from common.db.applications import webhook_secret_identity
-from common.db.deliveries import Claimed, LogEntry
+from common.db.deliveries import ClaimedDelivery, LogEntry
 from common.db.events import payload_of
 from common.db.pool import Connection, Database
 from common.endpoint_health import EndpointVerdict, judge_endpoint
@@ -40,12 +40,12 @@ def make_runner(
     *,
     lease_seconds: float = LEASE_SECONDS,
     poll_seconds: float = _POLL_SECONDS,
-) -> Runner[Claimed]:
+) -> Runner[ClaimedDelivery]:
     """Create the runner of deliveries. The role runs it, and wakes it when an event was recorded."""
     work = Deliverer(database, sender, keyring, clock, random)
     slots = Slots(clock)
 
-    async def perform(claimed: Claimed) -> None:
+    async def perform(claimed: ClaimedDelivery) -> None:
         try:
             with slots.hold(claimed):
                 await work.perform(claimed)
@@ -73,7 +73,7 @@ class DeliveryQueue:
         self.postpone = deliveries.postpone
         self.next_due_seconds = deliveries.next_due_seconds
 
-    async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Claimed]:
+    async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[ClaimedDelivery]:
         """Claim up to `most` due deliveries, as many of each kind as there are free slots."""
         free = self._slots.free()
         return await deliveries.claim(
@@ -95,7 +95,7 @@ class Deliverer:
         self._clock = clock
         self._random = random
 
-    async def perform(self, claimed: Claimed) -> None:
+    async def perform(self, claimed: ClaimedDelivery) -> None:
         """Make one attempt at a delivery and record its outcome; settle a superseded one without an attempt.
 
         Raises: `FenceLost`, `DatabaseUnavailable`.
@@ -120,7 +120,7 @@ class Deliverer:
             application=claimed.application_id, status=answer.status, error=answer.error, seconds=round(seconds, 3),
         )  # fmt: skip
 
-    async def _attempt(self, claimed: Claimed, now: datetime) -> WebhookResponse:
+    async def _attempt(self, claimed: ClaimedDelivery, now: datetime) -> WebhookResponse:
         """Sign the event and post it once."""
         body = orjson.dumps(
             payload_of(
@@ -137,14 +137,14 @@ class Deliverer:
             headers["X-Request-Id"] = claimed.request_id
         return await self._sender.post(claimed.url, body, headers)
 
-    def _open_secrets(self, claimed: Claimed) -> list[str]:
+    def _open_secrets(self, claimed: ClaimedDelivery) -> list[str]:
         """Return the webhook's opened secrets, the current one first."""
         identity = webhook_secret_identity(claimed.application_id)
         envelopes = filter(None, (claimed.secret, claimed.previous_secret))
         return [self._keyring.open(envelope, identity).decode() for envelope in envelopes]
 
     async def _record(
-        self, connection: Connection, claimed: Claimed, answer: WebhookResponse, entry: LogEntry, seconds: float
+        self, connection: Connection, claimed: ClaimedDelivery, answer: WebhookResponse, entry: LogEntry, seconds: float
     ) -> None:
         """Record the outcome of an attempt, and warn or disable an endpoint that fails for long."""
         if answer.error is None:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from common.clock import Clock
-from common.db.deliveries import Claimed
+from common.db.deliveries import ClaimedDelivery
 
 QUICK_SECONDS = 0.5
 MOST_QUICK = 256
@@ -52,7 +52,7 @@ class Slots:
         return f"<Slots {self.free()}>"
 
     @contextmanager
-    def hold(self, claimed: Claimed) -> Iterator[None]:
+    def hold(self, claimed: ClaimedDelivery) -> Iterator[None]:
         """Count the attempt for the block."""
         key = f"{claimed.key} {claimed.fence}"
         self._running[key] = _Attempt(claimed.application_id, claimed.is_slow, self._clock.monotonic())

@@ -235,7 +235,7 @@ async def assert_only_edge_secrets_open(installation: Installation, keys: Keyrin
     opened, refused = set(), set()
     owner = await installation.owner()
     try:
-        for place in envelopes.PLACES:
+        for place in envelopes.SEALED_COLUMNS:
             rows = await owner.fetch(
                 f"select {place.key[0]} as key, {place.column} as envelope from {place.table}"
                 f" where {place.column} is not null"

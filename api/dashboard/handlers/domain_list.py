@@ -19,7 +19,7 @@ from api.schemas.list_cursor import from_text, to_text
 from common.accounts import Permission
 from common.db import applications, domain_list, origin_outages
 from common.db.applications import Application
-from common.db.domain_list import PRODUCTS, SORTS, STATUSES, ListKey, ListRow, Sort, Wanted
+from common.db.domain_list import PRODUCTS, SORTS, STATUSES, DomainListQuery, ListKey, ListRow, Sort
 from common.db.session import Connection
 
 _LISTED = 50
@@ -123,11 +123,11 @@ def _query(request: web.Request) -> _Query:
     return tuple((name, request.query[name]) for name in _PARAMETERS if name in request.query)
 
 
-def _wanted(query: Mapping[str, str], ids: list[str] | None) -> Wanted:
+def _wanted(query: Mapping[str, str], ids: list[str] | None) -> DomainListQuery:
     """Unknown values are as good as none: the addresses of lists are kept and passed on."""
     product, status = query.get("product"), query.get("status")
     sort: Sort = next((each for each in SORTS if each == query.get("sort")), "name")
-    return Wanted(
+    return DomainListQuery(
         ids,
         text=query.get("text", "").strip().lower().rstrip(".")[:253],
         product=next((each for each in PRODUCTS if each == product), None),
@@ -145,12 +145,12 @@ def _key(query: Mapping[str, str], sort: Sort) -> ListKey | None:
         return None
 
 
-def _page_url(filters: Mapping[str, str], wanted: Wanted, more: Mapping[str, str]) -> str:
+def _page_url(filters: Mapping[str, str], wanted: DomainListQuery, more: Mapping[str, str]) -> str:
     query = {"sort": wanted.sort, **filters, **more}
     return f"{ROOT}/domains?{urlencode({name: value for name, value in query.items() if value})}"
 
 
-async def _with_failures(connection: Connection, wanted: Wanted, rows: Sequence[ListRow]) -> list[ListRow]:
+async def _with_failures(connection: Connection, wanted: DomainListQuery, rows: Sequence[ListRow]) -> list[ListRow]:
     """Return the rows, each with whether its origin fails.
 
     Where those that need attention are wanted, the first part begins with the active domains that have no answer of

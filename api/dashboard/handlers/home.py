@@ -13,7 +13,7 @@ from api.dashboard.visitors import visitor_of
 from api.notices import NO_EDGE, NO_MONITOR, describe_outage
 from api.rights import Roles
 from common.db import applications, audit, domain_list, edge_nodes, monitor_nodes, origin_outages
-from common.db.domain_list import Wanted
+from common.db.domain_list import DomainListQuery
 from common.db.session import Connection
 
 _ATTENTION = 8
@@ -60,7 +60,7 @@ class HomePage:
         organisations = roles.visible_organisation_ids
         ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
         totals = await domain_list.count_domains(connection, ids)
-        part = await domain_list.list_part(connection, Wanted(ids, status="problem", limit=_ATTENTION))
+        part = await domain_list.list_part(connection, DomainListQuery(ids, status="problem", limit=_ATTENTION))
         unanswered = await domain_list.list_unanswered(connection, ids, most=_ATTENTION)
         failing = await domain_list.list_uncertified(connection, ids, most=_ATTENTION)
         return {

@@ -9,7 +9,7 @@ import pytest
 
 from common.db import deliveries, events, webhook_endpoints
 from common.db.applications import update_application
-from common.db.deliveries import Claimed
+from common.db.deliveries import ClaimedDelivery
 from common.db.events import EventType, NewEvent
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
@@ -44,7 +44,7 @@ async def record(
         )
 
 
-async def claim(service: Service) -> list[Claimed]:
+async def claim(service: Service) -> list[ClaimedDelivery]:
     async with service.database.transaction() as connection:
         return await deliveries.claim(connection, most=100, lease_seconds=10)
 

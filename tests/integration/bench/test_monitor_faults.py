@@ -6,13 +6,13 @@ from pathlib import Path
 
 from bench.monitor_faults.notifications import hurry
 from common.db import deliveries, webhook_endpoints
-from common.db.deliveries import Claimed
+from common.db.deliveries import ClaimedDelivery
 from common.db.pool import Database
 from common.secrets import load_keyring
 from tests.integration.webhooks.parts import APPLICATION, add_application, record
 
 
-async def claim(database: Database) -> list[Claimed]:
+async def claim(database: Database) -> list[ClaimedDelivery]:
     async with database.transaction() as connection:
         return await deliveries.claim(connection, most=1, lease_seconds=10.0)
 

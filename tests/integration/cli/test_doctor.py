@@ -324,7 +324,7 @@ async def test_an_upgrade_that_failed_on_another_machine_is_broken(database: Dat
     async with database.transaction() as connection:
         head = await feed.read_head(connection)
         await edge_nodes.report(connection, "0123456789", head.identity, head.version, host="edge-a")
-        await edge_nodes.describe(connection, "0123456789", EdgeDescription("1.0", None, failure))
+        await edge_nodes.report_description(connection, "0123456789", EdgeDescription("1.0", None, failure))
     failed = found(await examine_nodes(database), "edges")
     assert failed.state is FindingState.BROKEN
     assert failed.seen == (

@@ -90,7 +90,7 @@ async def fill(database: Database, keyring: Keyring, *, domains: int = 3) -> Non
 async def opened(database: Database, keyring: Keyring) -> dict[str, list[bytes]]:
     """All that is sealed, by its place. Raises: `SecretUnreadable`."""
     found: dict[str, list[bytes]] = {}
-    for place in envelopes.PLACES:
+    for place in envelopes.SEALED_COLUMNS:
         columns = ", ".join(place.key)
         rows = await parts.fetch(
             database,
@@ -123,7 +123,7 @@ async def test_every_column_of_envelopes_is_known(database: Database) -> None:
         "select table_name || '.' || column_name as place from information_schema.columns"
         " where table_schema = 'public' and data_type = 'bytea'",
     )
-    assert {row["place"] for row in rows} == {*map(str, envelopes.PLACES), "canary.envelope", *NOT_SEALED}
+    assert {row["place"] for row in rows} == {*map(str, envelopes.SEALED_COLUMNS), "canary.envelope", *NOT_SEALED}
 
 
 async def test_everything_is_sealed_anew_and_the_old_key_is_gone(

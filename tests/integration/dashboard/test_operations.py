@@ -26,7 +26,7 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
             ("new00000", edge_nodes.SERVING, EdgeDescription("1.3.0")),
         ):
             await edge_nodes.report(connection, name, "", 1, condition, host=f"{name}.example")
-            await edge_nodes.describe(connection, name, description)
+            await edge_nodes.report_description(connection, name, description)
         await edge_nodes.report_traffic(connection, "new00000", EdgeTraffic(1204, 3))
         await monitor_nodes.report(connection, "halted00", "halted.example", "internal aaaa", ("deliveries",))
         # As long as the test takes, on a machine of any speed.

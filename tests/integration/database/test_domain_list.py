@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from common.db import domain_list
-from common.db.domain_list import SORTS, STATUSES, ListPart, ListRow, Sort, Wanted
+from common.db.domain_list import SORTS, STATUSES, DomainListQuery, ListPart, ListRow, Sort
 from common.db.pool import Connection, Database
 
 NAMES = 30
@@ -49,7 +49,7 @@ def identity(row: ListRow) -> tuple[str, ...]:
     return row.name, row.product, row.application_id, row.status
 
 
-async def walk(database: Database, wanted: Wanted) -> list[ListRow]:
+async def walk(database: Database, wanted: DomainListQuery) -> list[ListRow]:
     """Every part to the end."""
     found: list[ListRow] = []
     while True:
@@ -82,8 +82,8 @@ def _comparable(moment: datetime) -> datetime:
 async def test_pages_hold_every_name_once_and_in_order(
     filled: Database, sort: Sort, applications: list[str] | None
 ) -> None:
-    found = await walk(filled, Wanted(applications, sort=sort, limit=7))
-    everything = await walk(filled, Wanted(applications, limit=1000))
+    found = await walk(filled, DomainListQuery(applications, sort=sort, limit=7))
+    everything = await walk(filled, DomainListQuery(applications, limit=1000))
     assert len({identity(row) for row in found}) == len(found) == len(everything)
     assert sorted(map(identity, found)) == sorted(map(identity, everything))
     assert [row.key.name for row in found] == [row.key.name for row in ordered(everything, sort)]
@@ -91,19 +91,23 @@ async def test_pages_hold_every_name_once_and_in_order(
 
 
 async def test_an_application_sees_its_own_names_only(filled: Database) -> None:
-    for wanted in (Wanted(["b"]), Wanted(["b"], text="x.test"), Wanted(["b"], status="problem", sort="-added")):
+    for wanted in (
+        DomainListQuery(["b"]),
+        DomainListQuery(["b"], text="x.test"),
+        DomainListQuery(["b"], status="problem", sort="-added"),
+    ):
         found = await walk(filled, replace(wanted, limit=9))
         assert found
         assert {row.application_id for row in found} == {"b"}
-    assert await walk(filled, Wanted([])) == []
+    assert await walk(filled, DomainListQuery([])) == []
 
 
 async def test_a_status_narrows_every_order(filled: Database) -> None:
     words = {"active": ("active", "present"), "problem": ("inactive", "missing")}
     for sort in SORTS:
-        everything = await walk(filled, Wanted(["a"], sort=sort, limit=1000))
+        everything = await walk(filled, DomainListQuery(["a"], sort=sort, limit=1000))
         for status in STATUSES:
-            found = await walk(filled, Wanted(["a"], status=status, sort=sort, limit=8))
+            found = await walk(filled, DomainListQuery(["a"], status=status, sort=sort, limit=8))
             assert list(map(identity, found)) == [identity(row) for row in everything if row.status in words[status]]
 
 
@@ -113,8 +117,8 @@ async def test_a_search_goes_on_where_its_walk_ended(filled: Database, monkeypat
         monkeypatch.setattr(domain_list, walked, 40)
     for applications in (["a"], ["a", "b"], None):
         for sort in SORTS:
-            everything = await walk(filled, Wanted(applications, sort=sort, limit=1000))
-            found = await walk(filled, Wanted(applications, text="1", sort=sort, limit=3))
+            everything = await walk(filled, DomainListQuery(applications, sort=sort, limit=1000))
+            found = await walk(filled, DomainListQuery(applications, text="1", sort=sort, limit=3))
             assert list(map(identity, found)) == [identity(row) for row in everything if "1" in row.name]
 
 
@@ -137,21 +141,21 @@ async def test_a_search_of_several_applications_misses_no_name_where_one_has_mos
         )
     for sort in SORTS:
         for status in (None, *STATUSES):
-            everything = await walk(filled, Wanted(partner, status=status, sort=sort, limit=1000))
-            found = await walk(filled, Wanted(partner, text="1", status=status, sort=sort, limit=3))
+            everything = await walk(filled, DomainListQuery(partner, status=status, sort=sort, limit=1000))
+            found = await walk(filled, DomainListQuery(partner, text="1", status=status, sort=sort, limit=3))
             assert list(map(identity, found)) == [identity(row) for row in everything if "1" in row.name]
 
 
 async def test_a_search_by_index_that_takes_long_is_given_up(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def sleep(connection: Connection, _: Wanted) -> ListPart:
+    async def sleep(connection: Connection, _: DomainListQuery) -> ListPart:
         await connection.execute("select pg_sleep(600)")
         raise AssertionError
 
-    expected = await walk(filled, Wanted(["a"], text="shop0", limit=100))
+    expected = await walk(filled, DomainListQuery(["a"], text="shop0", limit=100))
     assert len(expected) == 12
     monkeypatch.setattr(domain_list, "_WINDOW", 3)
     monkeypatch.setattr(domain_list, "_read", sleep)
-    assert await walk(filled, Wanted(["a"], text="shop0", limit=100)) == expected
+    assert await walk(filled, DomainListQuery(["a"], text="shop0", limit=100)) == expected
 
 
 @pytest.mark.parametrize("window", [2_000, 3], ids=["walked", "by index"])
@@ -164,16 +168,16 @@ async def test_a_part_of_a_name_is_found(
 ) -> None:
     """What is searched for is no pattern."""
     monkeypatch.setattr(domain_list, "_WINDOW", window)
-    found = await walk(filled, Wanted(None, text=text, limit=100))
+    found = await walk(filled, DomainListQuery(None, text=text, limit=100))
     assert len(found) == count
     assert all(text in row.name for row in found)
 
 
 async def test_status_and_product_narrow_the_list(filled: Database) -> None:
-    missing = await walk(filled, Wanted(["a"], product="monitor", status="problem"))
+    missing = await walk(filled, DomainListQuery(["a"], product="monitor", status="problem"))
     assert {row.status for row in missing} == {"missing"}
     assert len(missing) == 6
-    secure = await walk(filled, Wanted(None, product="secure", limit=1000))
+    secure = await walk(filled, DomainListQuery(None, product="secure", limit=1000))
     assert {row.product for row in secure} == {"secure"}
     assert len(secure) == NAMES
 
@@ -182,7 +186,7 @@ async def test_status_and_product_narrow_the_list(filled: Database) -> None:
 async def test_totals_are_those_of_the_list(filled: Database, applications: list[str] | None) -> None:
     async with filled.connection() as connection:
         totals = await domain_list.count_domains(connection, applications)
-    rows = await walk(filled, Wanted(applications, limit=1000))
+    rows = await walk(filled, DomainListQuery(applications, limit=1000))
     assert totals.active + totals.inactive == sum(row.product != "monitor" for row in rows)
     assert totals.monitored == sum(row.product == "monitor" for row in rows)
     assert totals.missing == sum(row.status == "missing" for row in rows)

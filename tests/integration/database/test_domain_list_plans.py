@@ -11,7 +11,7 @@ import pytest
 
 from bench.blocks import count_blocks
 from common.db import domain_list
-from common.db.domain_list import SORTS, STATUSES, Wanted
+from common.db.domain_list import SORTS, STATUSES, DomainListQuery
 from common.db.pool import Connection, Database
 
 ROWS = 8_000
@@ -137,7 +137,7 @@ async def expect_few_rows_of_each_list(filled: Database) -> None:
             for product in (None,) if applications else (None, "secure"):
                 for status in (None, *STATUSES):
                     for sort in ("name", "-added", "expiry", "-expiry", "status"):
-                        wanted = Wanted(applications, "", product, status, sort, limit=LIMIT)
+                        wanted = DomainListQuery(applications, "", product, status, sort, limit=LIMIT)
                         await expect_few_rows(connection, wanted)
 
 
@@ -152,7 +152,7 @@ async def expect_few_of_a_kind_to_be_found_among_many(filled: Database) -> None:
         for product in (None, "secure", "monitor"):
             for sort in ("name", "-added", "expiry", "status"):
                 for status in (None, "problem"):
-                    await expect_few_rows(connection, Wanted(None, "", product, status, sort, limit=LIMIT))
+                    await expect_few_rows(connection, DomainListQuery(None, "", product, status, sort, limit=LIMIT))
 
 
 async def expect_walks_of_the_index_alone(filled: Database) -> None:
@@ -160,7 +160,7 @@ async def expect_walks_of_the_index_alone(filled: Database) -> None:
     blocks: list[int] = []
     for applications in (["a"], None):
         for sort in ("name", "-added", "expiry", "status"):
-            wanted = Wanted(applications, "absent", None, None, sort, limit=LIMIT)
+            wanted = DomainListQuery(applications, "absent", None, None, sort, limit=LIMIT)
             async with filled.transaction() as connection, count_blocks(connection, blocks):
                 assert (await domain_list.list_part(connection, wanted)).rows == []
     assert max(blocks) <= 600, blocks
@@ -170,7 +170,7 @@ async def expect_one_walk_for_half_a_part(filled: Database) -> None:
     """Of 2,000 names 15 hold the text: a whole part would take a second walk, from the beginning."""
     async with filled.connection() as connection:
         explained = Explained(connection)
-        wanted = Wanted(["a"], "abc", "power", limit=LIMIT)
+        wanted = DomainListQuery(["a"], "abc", "power", limit=LIMIT)
         part = await domain_list.list_part(cast("Connection", explained), wanted)
     assert len(explained.plans) == 1
     assert LIMIT / 2 <= len(part.rows) < LIMIT
@@ -183,7 +183,7 @@ async def expect_few_blocks_of_many_applications(filled: Database) -> None:
     blocks = {}
     for sort in SORTS:
         for status in (None, *STATUSES):
-            wanted, counts = Wanted(partner, "", None, status, sort, limit=LIMIT), list[int]()
+            wanted, counts = DomainListQuery(partner, "", None, status, sort, limit=LIMIT), list[int]()
             for _ in range(2):  # parts
                 async with filled.transaction() as connection, count_blocks(connection, counts):
                     part = await domain_list.list_part(connection, wanted)
@@ -202,7 +202,7 @@ async def test_a_search_of_many_applications_reads_few_names_of_each(filled: Dat
         await connection.execute(_MONITORED_OF_PARTNER, 101)
         await connection.execute("vacuum analyze monitored_domains")
         explained = Explained(connection)
-        wanted = Wanted(partner, "ab", "monitor", limit=200)  # no index finds two characters
+        wanted = DomainListQuery(partner, "ab", "monitor", limit=200)  # no index finds two characters
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(domain_list, "_WINDOW", 500)
             patched.setattr(domain_list, "_WALKED", 1_000)
@@ -223,15 +223,17 @@ async def test_a_plan_that_is_kept_compares_no_name_with_each_application(databa
         await connection.execute("set plan_cache_mode = force_generic_plan")
         kept = KeptPlans(connection)
         for status in (None, *STATUSES):
-            await domain_list.list_part(cast("Connection", kept), Wanted(partner, status=status, sort="-added"))
-        await domain_list._find(cast("Connection", kept), Wanted(partner, "shop"))
+            await domain_list.list_part(
+                cast("Connection", kept), DomainListQuery(partner, status=status, sort="-added")
+            )
+        await domain_list._find(cast("Connection", kept), DomainListQuery(partner, "shop"))
     assert len(kept.plans) == 4
     filters = [node["Filter"] for plan in kept.plans for node in nodes(plan) if "Filter" in node]
     assert any("hashed SubPlan" in each for each in filters), filters
     assert not [each for each in filters if "= ANY" in each]
 
 
-async def expect_few_rows(connection: Connection, wanted: Wanted) -> None:
+async def expect_few_rows(connection: Connection, wanted: DomainListQuery) -> None:
     """Also in the middle of names that lapse at one moment."""
     part = await domain_list.list_part(connection, replace(wanted, limit=500))
     explained = Explained(connection)

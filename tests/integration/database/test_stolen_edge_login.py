@@ -94,14 +94,16 @@ async def test_an_edge_describes_only_the_leases_of_its_own_login(
     database: Database, honest: Connection, thief: Connection
 ) -> None:
     await edge_nodes.report(honest, "node", "one", 7)
-    await edge_nodes.describe(honest, "node", EdgeDescription("1.0"))
+    await edge_nodes.report_description(honest, "node", EdgeDescription("1.0"))
     failed = FailedUpgrade(datetime.now(UTC), "\x1b[2Jgone" + "x" * 5000)
-    await edge_nodes.describe(thief, "node", EdgeDescription("9" * 5000, None, failed))  # its login has no such lease
+    await edge_nodes.report_description(
+        thief, "node", EdgeDescription("9" * 5000, None, failed)
+    )  # its login has no such lease
     async with database.connection() as connection:
         ((node, _),) = await edge_nodes.list_nodes(connection)
         assert node.description == EdgeDescription("1.0")
         await edge_nodes.report(thief, "other", "one", 7)
-        await edge_nodes.describe(thief, "other", EdgeDescription("9" * 5000, None, failed))
+        await edge_nodes.report_description(thief, "other", EdgeDescription("9" * 5000, None, failed))
         described = {node.node_id: node.description for node, _ in await edge_nodes.list_nodes(connection)}
     shown = described["other"].failed_upgrade
     assert shown is not None

@@ -16,7 +16,7 @@ from common.addresses import AddressPolicy
 from common.clock import SystemClock
 from common.db import deliveries, events, webhook_endpoints
 from common.db.applications import NewApplication, create_application, webhook_secret_identity
-from common.db.deliveries import Claimed
+from common.db.deliveries import ClaimedDelivery
 from common.db.events import EventType, NewEvent
 from common.db.pool import Database
 from common.dns import Resolver
@@ -106,7 +106,7 @@ def make_runner(
     sender: Sender | None = None,
     lease_seconds: float = 10.0,
     poll_seconds: float = 0.1,
-) -> Runner[Claimed]:
+) -> Runner[ClaimedDelivery]:
     """A monitor's deliveries; in a `hurry`, without the waiting between attempts."""
     return runner_of_deliveries(
         database,
@@ -127,7 +127,7 @@ async def delivering(
     hurry: bool = True,
     allowed: Sequence[Network] = LOOPBACK,
     poll_seconds: float = 0.1,
-) -> AsyncIterator[Runner[Claimed]]:
+) -> AsyncIterator[Runner[ClaimedDelivery]]:
     runner = make_runner(database, keyring, hurry=hurry, sender=a_sender(allowed), poll_seconds=poll_seconds)
     task = asyncio.create_task(runner.run())
     try:

@@ -36,7 +36,7 @@ async def listed(database: Database, application_id: str = APPLICATION) -> list[
         return await events.list_events(connection, application_id, before=None, limit=100)
 
 
-async def claim(database: Database, most: int = 100) -> list[deliveries.Claimed]:
+async def claim(database: Database, most: int = 100) -> list[deliveries.ClaimedDelivery]:
     async with database.transaction() as connection:
         return await deliveries.claim(connection, most=most, lease_seconds=10)
 

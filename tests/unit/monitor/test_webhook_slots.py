@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
-from common.db.deliveries import Claimed
+from common.db.deliveries import ClaimedDelivery
 from monitor.webhooks.slots import MOST_AT_ONCE, MOST_QUICK, MOST_SLOW, QUICK_SECONDS, FreeSlots, Slots
 
 
@@ -19,8 +19,8 @@ class StillClock:
         return self.seconds
 
 
-def a_claim(number: int, application_id: str, *, is_slow: bool = False) -> Claimed:
-    return Claimed(
+def a_claim(number: int, application_id: str, *, is_slow: bool = False) -> ClaimedDelivery:
+    return ClaimedDelivery(
         event_id=str(number),
         application_id=application_id,
         fence=1,
