@@ -18,7 +18,7 @@ from api.auth import KEY_HOLDER
 from api.errors import KEY_REUSED, KEY_RUNNING, Refused, invalid_body, invalid_parameter, is_product_write
 from api.requests import ACCESS, LARGEST_BATCH_BYTES, LARGEST_BODY_BYTES, TENANT, read_raw
 from common.db import idempotent_requests as kept
-from common.db.idempotent_requests import Begun, KeptAnswer, KeyHold
+from common.db.idempotent_requests import KeptAnswer, KeyConflict, KeyHold
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 
@@ -41,10 +41,10 @@ def idempotent(database: Database) -> Middleware:
         if isinstance(begun, KeptAnswer):
             headers = {"Idempotent-Replayed": "true"}
             return web.Response(status=begun.status, body=begun.body, content_type="application/json", headers=headers)
-        if begun is Begun.RUNNING:
+        if begun is KeyConflict.RUNNING:
             hint = "wait for the first request, then send this one again for its answer"
             raise Refused(KEY_RUNNING, code="idempotency_key_running", hint=hint, retry_after_seconds=1)
-        if begun is Begun.OTHER:
+        if begun is KeyConflict.OTHER:
             hint = "the key was used for another body: a new request needs a key of its own"
             raise Refused(KEY_REUSED, code="idempotency_key_reused", hint=hint)
         try:

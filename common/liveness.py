@@ -61,5 +61,5 @@ async def await_edges(database: Database, clock: Clock, *, within_seconds: float
                 )
             looks += 1
             if looks == _ANNOUNCING_LOOK:
-                await feed.announce(connection)  # the commit may have left it to another one
+                await feed.wake_listeners(connection)  # the commit may have left it to another one
         await asyncio.sleep(pauses.next_seconds())

@@ -62,7 +62,7 @@ class OriginWatch:
         answers = await self._answers(outage)
         async with self._database.transaction() as connection:
             if not answers:
-                await origin_outages.keep(connection, outage)
+                await origin_outages.note_still_failing(connection, outage)
             elif await origin_outages.end(connection, outage):
                 await _record(connection, outage, "domain.origin_recovered")
 

@@ -313,7 +313,7 @@ async def _describe(connection: Connection, name: DomainName) -> dict[str, Any]:
         "products": [_shown(each) for each in sorted(held, key=lambda each: each.product)],
         "certificate": _certificate(await certificates.describe(connection, name.text)),
         "order": _order(await orders.describe(connection, name.text)),
-        "formerHolders": [_former(each) for each in await ownership.former_holders(connection, name.text)],
+        "formerHolders": [_former(each) for each in await ownership.list_former_holders(connection, name.text)],
     }
 
 

@@ -142,7 +142,7 @@ class OperatorOperations:
         async with self.database.transaction() as connection:
             owner = await _holder(connection, name, released=True)
             is_requested = await revoke(connection, name.text, owner, reason, at_once=at_once)
-            if not is_requested and not (at_once and await revocations.hasten(connection, name.text)):
+            if not is_requested and not (at_once and await revocations.make_due(connection, name.text)):
                 hint = f"{name} has no valid certificate that is not being revoked already"
                 raise Refused(NOT_RENEWABLE, hint=hint)
 

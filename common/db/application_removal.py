@@ -219,7 +219,7 @@ async def remove_all(database: Database, application_id: str, progress: Progress
             for stage in STAGES:
                 await _remove_stage(database, application_id, stage, removed, progress)
             async with database.transaction() as connection:
-                await feed.attribute(connection)
+                await feed.set_request_id(connection)
                 is_gone = await finish(connection, application_id)
     return removed
 
@@ -231,7 +231,7 @@ async def _remove_stage(
     found = 1
     while found:
         async with database.transaction() as connection:
-            await feed.attribute(connection)
+            await feed.set_request_id(connection)
             await _lock(connection, application_id)
             found = await stage.remove(connection, application_id)
         removed[stage.words] += found

@@ -118,7 +118,7 @@ async def release(connection: Connection, domain: str) -> None:
     await connection.execute(
         "update certificates set released_at = now() where domain = $1 and released_at is null", domain
     )
-    await revocations.hasten(connection, domain)
+    await revocations.make_due(connection, domain)
 
 
 async def store(connection: Connection, domain: str, application_id: str, certificate: Certificate) -> None:

@@ -35,7 +35,7 @@ _NAMES = "pg_database where datname = current_database()"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the feed stands. `identity` tells one history of one database from every other.
+    """The version of the feed at one moment. `identity` tells one history of one database from every other.
 
     `positions` are the versions of its shards, and `version` is their sum; it grows with every commit that publishes.
     `purged` are the versions up to which the shards' tombstones may be gone.
@@ -49,6 +49,8 @@ class Head:
 
 
 class FeedEntry(NamedTuple):
+    """An entry of the feed: a thing that edges must know, by its kind and key."""
+
     kind: str
     key: str
     content: str | None
@@ -58,7 +60,7 @@ class FeedEntry(NamedTuple):
 
 
 def digest(kind: str, key: str, content: str) -> int:
-    """What an entry adds (XOR) to the feed's checksum; a signed 64-bit number, as in SQL's ``feed_digest``."""
+    """Return what an entry adds (XOR) to the feed's checksum: a signed 64-bit number, as SQL's ``feed_digest``."""
     text = f"{kind}\n{key}\n{content}".encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big", signed=True)
 
@@ -71,7 +73,10 @@ class Snapshot:
         self.head = head
 
     async def changes(self, after: Sequence[int]) -> AsyncIterator[list[FeedEntry]]:
-        """What changed after these positions, in batches; each key once. A shard without a position begins at 0."""
+        """Yield what changed after these positions, in batches; each key once.
+
+        A shard without a position begins at 0.
+        """
         cursor = await self._connection.cursor(
             """
             select kind, key, request_id, case when not deleted then feed_content(kind, key)::text end as content
@@ -86,7 +91,7 @@ class Snapshot:
             yield [FeedEntry(row["kind"], row["key"], row["content"], row["request_id"]) for row in rows]
 
     async def everything(self) -> AsyncIterator[list[FeedEntry]]:
-        """All entries in no order, in batches; streamed, however many."""
+        """Yield all entries in no order, in batches; streamed, however many."""
         cursor = await self._connection.cursor("select kind, key, content::text as content from feed_entries")
         while rows := await cursor.fetch(_BATCH_ROWS):
             yield [FeedEntry(row["kind"], row["key"], row["content"]) for row in rows]
@@ -94,39 +99,48 @@ class Snapshot:
 
 @asynccontextmanager
 async def open_snapshot(connection: Connection) -> AsyncIterator[Snapshot]:
-    """A snapshot of the feed, as of now."""
+    """Open a snapshot of the feed as of now, for the block."""
     async with transaction(connection, is_snapshot=True):
         yield Snapshot(connection, await read_head(connection))
 
 
 async def read_head(connection: Connection) -> Head:
-    """Where the feed stands, with the positions of its shards."""
+    """Return the feed's version, with the positions of its shards."""
     row = await connection.fetchrow(f"select version, checksum, positions, purged, {_IDENTITY} from feed, {_NAMES}")  # noqa: S608 - constants
     assert row is not None, "the feed has its one row from the first migration on"
     return Head(_identity(row), row["version"], row["checksum"], tuple(row["positions"]), tuple(row["purged"]))
 
 
 async def read_version(connection: Connection) -> tuple[str, int]:
-    """The feed's identity and version. Without positions: for arrays, the driver asks the catalogue in each session."""
+    """Return the feed's identity and version.
+
+    Without positions: for arrays, the driver asks the catalogue in each session.
+    """
     row = await connection.fetchrow(f"select version, {_IDENTITY} from feed, {_NAMES}")  # noqa: S608 - constants
     assert row is not None, "the feed has its one row from the first migration on"
     return _identity(row), row["version"]
 
 
 def _identity(row: Record) -> str:
+    """Return the text that no other history of the database has: server, timeline and database."""
     return f"{row['system']}/{row['timeline']}/{row['database']}/{row['name']}"
 
 
-async def attribute(connection: Connection) -> None:
-    """What the caller's transaction publishes names the request that caused it. An entry of the audit log does so
-    itself (`common.db.audit`): this is for work that has none."""
+async def set_request_id(connection: Connection) -> None:
+    """Make what the caller's transaction publishes name the request that caused it.
+
+    An entry of the audit log does so itself (`common.db.audit`): this is for work that has none.
+    """
     request_id = current_request_id()
     if request_id is not None:
         await connection.execute("select set_config('frontage.request_id', $1, true)", request_id)
 
 
-async def announce(connection: Connection) -> None:
-    """Wake all that listen for changes. A commit that publishes does so itself, unless another does at that moment."""
+async def wake_listeners(connection: Connection) -> None:
+    """Wake all that listen for changes.
+
+    A commit that publishes does so itself, unless another does at that moment.
+    """
     await connection.execute("select wake_listeners('frontage_changes')")
 
 

@@ -25,7 +25,7 @@ Ended: TypeAlias = Mapping[str, int]
 
 
 async def give_role(connection: Connection, user: User, organisation_id: str, role: Role) -> Ended | None:
-    """Make the user a member, or change the member's role. Return, for a gain, what it ended.
+    """Make the user a member, or change the member's role; return, for a gain, what it ended.
 
     Raises: `TooManyMembers`.
     """
@@ -45,7 +45,7 @@ async def give_role(connection: Connection, user: User, organisation_id: str, ro
 
 
 def is_gain_of(roles: dict[str, Role], organisation_id: str, role: Role) -> bool:
-    """Whether `role` is a gain for a user with these roles, by organisation."""
+    """Return whether `role` is a gain for a user with these roles, by organisation."""
     before = roles.get(organisation_id)
     if before is None:
         return True
@@ -53,7 +53,7 @@ def is_gain_of(roles: dict[str, Role], organisation_id: str, role: Role) -> bool
 
 
 async def set_operator(connection: Connection, user: User, *, is_operator: bool) -> Ended | None:
-    """Give the user an operator's rights, or end them. Return, for a gain, what it ended."""
+    """Give the user an operator's rights, or end them; return, for a gain, what it ended."""
     was_operator = await _lock(connection, user)
     await connection.execute("update users set is_operator = $2 where id = $1", user.id, is_operator)
     is_gain = is_operator and not was_operator
@@ -61,16 +61,16 @@ async def set_operator(connection: Connection, user: User, *, is_operator: bool)
 
 
 async def _lock(connection: Connection, user: User) -> bool:
-    """Return whether the user is an operator. Until the transaction ends, the user cannot sign in or make a key."""
+    """Lock the user, so that it cannot sign in or make a key meanwhile, and return whether it is an operator."""
     is_operator: bool = await connection.fetchval("select is_operator from users where id = $1 for update", user.id)
     return is_operator
 
 
 async def _end_credentials(connection: Connection, user: User) -> Ended:
-    """End all that signed the user in. Return how much there was, by kind.
+    """End all that signed the user in, and return how much there was, by kind.
 
-    Sessions keep their rows until they expire, so that their browsers can be told why they ended. To a program that
-    does not know ``has_ended`` they were idle for too long.
+    Sessions keep their rows until they expire, so that the dashboard can say in their browsers why they ended. For a
+    program that does not know ``has_ended`` they were idle for too long.
     """
     row = await connection.fetchrow(
         """

@@ -12,7 +12,7 @@ _TRIAL_BYTES = 2 * 1024**2
 
 
 async def data_directory(connection: Connection) -> str | None:
-    """Where Postgres keeps its data, if it runs on this machine and may be asked."""
+    """Return where Postgres keeps its data, if it runs on this machine and allows the question."""
     found: str | None = await connection.fetchval(
         "select setting from pg_settings where name = 'data_directory'"
         " and (inet_server_addr() is null or inet_server_addr() = inet_client_addr())"
@@ -39,12 +39,13 @@ async def try_writing(connection: Connection) -> None:
 
 
 async def read_clock(connection: Connection) -> datetime:
+    """Return the time of the database server."""
     now: datetime = await connection.fetchval("select clock_timestamp()")
     return now
 
 
 async def latest_record_at(connection: Connection) -> datetime | None:
-    """The latest time at which something was recorded: no clock that is right shows an earlier one."""
+    """Return the latest time at which something was recorded: no clock that is right shows an earlier one."""
     found: datetime | None = await connection.fetchval(
         "select greatest((select max(enrolled_at) from enrolments), (select max(created_at) from events))"
     )
@@ -52,6 +53,6 @@ async def latest_record_at(connection: Connection) -> datetime | None:
 
 
 async def has_domains(connection: Connection) -> bool:
-    """Whether there is a domain to serve, for which edges and monitors have to run."""
+    """Return whether there is a domain to serve, for which edges and monitors have to run."""
     found: bool = await connection.fetchval("select exists (select from domains)")
     return found

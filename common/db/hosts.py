@@ -58,6 +58,7 @@ def split_hosts(dsn: str) -> list[str]:
 
 
 def _address(parts: SplitResult, authority: str, parameters: dict[str, str]) -> str:
+    """Return the address with this authority and these parameters."""
     return parts._replace(netloc=authority, query=urlencode(parameters, quote_via=quote)).geturl()
 
 
@@ -88,11 +89,12 @@ async def reach_first(
     except TimeoutError:
         failures.append(DatabaseUnavailable("the database did not answer in time"))
     finally:
-        await _end(attempts)
-    raise _most_telling(failures)
+        await _cancel(attempts)
+    raise _most_specific(failures)
 
 
-async def _end(attempts: Collection[asyncio.Future[_C]]) -> None:
+async def _cancel(attempts: Collection[asyncio.Future[_C]]) -> None:
+    """Cancel the attempts, and end the connections that were made meanwhile."""
     for attempt in attempts:
         attempt.cancel()
     for outcome in await asyncio.gather(*attempts, return_exceptions=True):
@@ -100,6 +102,6 @@ async def _end(attempts: Collection[asyncio.Future[_C]]) -> None:
             outcome.terminate()
 
 
-def _most_telling(failures: Sequence[DatabaseUnavailable]) -> DatabaseUnavailable:
-    """Return the failure that says most: a server that answers and does not write, else the last."""
+def _most_specific(failures: Sequence[DatabaseUnavailable]) -> DatabaseUnavailable:
+    """Return the failure to report: of a server that answers and does not write, else the last one."""
     return next((failure for failure in failures if isinstance(failure, ReadOnlyDatabase)), failures[-1])

@@ -21,14 +21,16 @@ KEPT_HOURS = 24
 LONGEST_SECONDS = 120
 
 
-class Begun(Enum):
+class KeyConflict(Enum):
+    """The reason why a request under a key is not to run."""
+
     RUNNING = "running"  # another request under this key runs
     OTHER = "other"  # the key was used for another body
 
 
 @dataclass(frozen=True, slots=True)
 class KeyHold:
-    """The request is to run, and holds its key from `started_at`."""
+    """The right of a request to run: it holds its key from `started_at`."""
 
     tenant: str
     key: bytes
@@ -37,14 +39,19 @@ class KeyHold:
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
+    """The answer of a request that has run, for each repetition."""
+
     status: int
     body: bytes
 
 
 async def begin(
     connection: Connection, application_id: str, key: bytes, request: bytes
-) -> KeyHold | Begun | KeptAnswer:
-    """Start a request under `key`, or say why it is not to run. `request` is a digest of its body."""
+) -> KeyHold | KeyConflict | KeptAnswer:
+    """Start a request under `key`, or return why it is not to run, or the answer that it had.
+
+    `request` is a digest of its body.
+    """
     started_at = await connection.fetchval(
         "insert into idempotent_requests as kept (application_id, key, request) values ($1, $2, $5)"
         " on conflict (application_id, key) do update set started_at = now(), request = $5, status = null, body = null"
@@ -65,9 +72,9 @@ async def begin(
         key,
     )
     if row is not None and row["request"] != request:
-        return Begun.OTHER
+        return KeyConflict.OTHER
     if row is None or row["status"] is None:
-        return Begun.RUNNING
+        return KeyConflict.RUNNING
     return KeptAnswer(row["status"], row["body"])
 
 
@@ -85,7 +92,7 @@ async def finish(connection: Connection, hold: KeyHold, answer: KeptAnswer) -> N
 
 
 async def forget(connection: Connection, hold: KeyHold) -> None:
-    """The request may run again."""
+    """Free the key, so that the request may run again."""
     await connection.execute(
         "delete from idempotent_requests where application_id = $1 and key = $2 and started_at = $3",
         hold.tenant,

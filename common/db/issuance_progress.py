@@ -22,8 +22,11 @@ _WINDOW_HOURS = ca_ledger.ACCOUNT_WINDOW_SECONDS / HOUR_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class IssuanceProgress:
-    """`waiting`: orders that wait for a limit of the CA, at most `MOST_COUNTED`. `an_hour`: how many routine orders the
-    limits allow. `ends_at`: when the last of those that wait is ordered, about; None where nothing waits."""
+    """The orders that wait, and an estimate of when all are ordered.
+
+    `waiting`: orders that wait for a limit of the CA, at most `MOST_COUNTED`. `an_hour`: how many routine orders the
+    limits allow. `ends_at`: when the last of those that wait is ordered, about; None where nothing waits.
+    """
 
     waiting: int
     due: int
@@ -34,7 +37,7 @@ class IssuanceProgress:
 
     @property
     def notice(self) -> str | None:
-        """A sentence for operators; None where nothing waits."""
+        """Return a sentence for operators; None where nothing waits."""
         if self.ends_at is None:
             return None
         return (
@@ -44,7 +47,7 @@ class IssuanceProgress:
 
 
 async def read_progress(connection: Connection, limits: Limits) -> IssuanceProgress:
-    """Read it by indexes alone."""
+    """Count the orders that wait and estimate when the last is ordered, by indexes alone."""
     row = await connection.fetchrow(
         "select clock_timestamp() as at,"
         " (select count(*) from (select from orders where last_error between $1 and $2 and starts_with(last_error, $3)"
@@ -71,8 +74,11 @@ async def read_progress(connection: Connection, limits: Limits) -> IssuanceProgr
 
 
 def seconds_until_ordered(waiting: int, used: list[int], share: int) -> float:
-    """Return how long until the last of `waiting` orders has a slot, at CAs of which each has `used` so many of its
-    `share` of a window. Each slot that is used comes free within one window."""
+    """Return how long until the last of `waiting` orders has a slot.
+
+    `used` is, for each CA, how many of its `share` of a window are used. Each slot that is used comes free within one
+    window.
+    """
     free = sum(max(0, share - each) for each in used)
     windows = max(0, waiting - free) / (share * len(used))
     return windows * ca_ledger.ACCOUNT_WINDOW_SECONDS

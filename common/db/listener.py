@@ -30,7 +30,10 @@ Source = str | Callable[[], str]
 
 
 class Listener:
-    """Created by a role, which runs `run` as a task and cancels it; the connection lives within `run`."""
+    """A session that listens on a channel and wakes its owner.
+
+    Created by a role, which runs `run` as a task and cancels it; the connection lives within `run`.
+    """
 
     def __init__(
         self,
@@ -42,7 +45,10 @@ class Listener:
         patience: Patience = DEFAULT_PATIENCE,
         heartbeat_seconds: float = _HEARTBEAT_SECONDS,
     ) -> None:
-        """`on_wake` is called in the loop, once LISTEN stands on a new connection and at each notification."""
+        """Prepare the listener; `run` connects.
+
+        `on_wake` is called in the loop, once LISTEN stands on a new connection and at each notification.
+        """
         self._source = source
         self._on_wake = on_wake
         self._channel = channel
@@ -74,11 +80,15 @@ class Listener:
         connection = await open_session(dsn, self._application_name, self._patience)
         try:
             with border(connection):
-                await self._stay(connection)
+                await self._listen_until_closed(connection)
         finally:
             connection.terminate()
 
-    async def _stay(self, connection: Connection) -> None:
+    async def _listen_until_closed(self, connection: Connection) -> None:
+        """Listen on the connection and wake the owner, with heartbeats, until the connection ends.
+
+        Raises: `DatabaseUnavailable`.
+        """
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
         await connection.add_listener(self._channel, self._on_notification)

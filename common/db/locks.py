@@ -37,6 +37,6 @@ async def hold(connection: Connection[Record], scope: Scope, *names: str) -> Non
 
 
 async def try_hold(connection: Connection[Record], scope: Scope) -> bool:
-    """Hold a scope with one slot; False where another transaction does."""
+    """Hold a scope with one slot, and return True; return False where another transaction holds it."""
     slots = await connection.fetch("select from lock_slots where scope = $1 for update skip locked", scope)
     return bool(slots)

@@ -43,8 +43,9 @@ async def migrate(
     give_up_seconds: float = GIVE_UP_SECONDS,
     steps: Sequence[Step] | None = None,
 ) -> None:
-    """Take every one of `steps` (those of this program) that is missing. `on_wait` is called with which session keeps
-    it waiting.
+    """Take every one of `steps` (those of this program) that is missing.
+
+    `on_wait` is called with which session keeps it waiting.
 
     Raises: `OperatorError`, also when a session kept it waiting for `give_up_seconds`; `DatabaseUnavailable`.
     """
@@ -59,7 +60,10 @@ async def migrate(
 
 
 async def _migrate(dsn: str, steps: Sequence[Step], blockers: Blockers) -> None:
-    """Raises: `OperatorError`, `DatabaseUnavailable`."""
+    """Take the steps in one session, while another watches what blocks it.
+
+    Raises: `OperatorError`, `DatabaseUnavailable`.
+    """
     try:
         async with asyncio.timeout(_LONGEST_SECONDS), _session(dsn, _PATIENCE) as connection, _session(dsn) as watcher:
             await _lock(connection, watcher, blockers)
@@ -80,6 +84,7 @@ async def _migrate(dsn: str, steps: Sequence[Step], blockers: Blockers) -> None:
 
 @asynccontextmanager
 async def _session(dsn: str, patience: Patience = DEFAULT_PATIENCE) -> AsyncIterator[Connection]:
+    """Open a session of the migration's own, and end it with the block."""
     connection = await open_session(dsn, _NAME, patience)
     try:
         yield connection
@@ -88,8 +93,10 @@ async def _session(dsn: str, patience: Patience = DEFAULT_PATIENCE) -> AsyncIter
 
 
 async def _lock(connection: Connection, watcher: Connection, blockers: Blockers) -> None:
-    """Take the lock, until the session ends. A session that waits inside the statement would keep a snapshot, which
-    CREATE INDEX CONCURRENTLY in the session that holds the lock waits for.
+    """Take the lock of migrations until the session ends.
+
+    A session that waits inside the statement would keep a snapshot, which CREATE INDEX CONCURRENTLY in the session that
+    holds the lock waits for.
 
     Raises: `OperatorError` when a session of another login holds it for long.
     """
@@ -124,8 +131,9 @@ async def _take_steps(connection: Connection, steps: Sequence[Step], blockers: B
 
 
 async def _take(connection: Connection, step: Step, blockers: Blockers) -> None:
-    """Take one step. It gives up rather than queue for a table's lock, and everything else behind it, and is then tried
-    again.
+    """Take one step, again and again until no other session keeps it waiting.
+
+    It gives up rather than queue for a table's lock, and everything else behind it, and is then tried again.
 
     Raises: `OperatorError` when a session keeps it waiting for long.
     """

@@ -19,7 +19,7 @@ GIVE_UP_SECONDS = 300.0
 
 _SHOWN_SECONDS = 5.0  # after which the operator is shown what is waited for
 _GAP_SECONDS = 5.0  # without which a session counts as keeping the migration waiting all the time
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 _SESSIONS = (
     "select pid, coalesce(usename, '') as login, application_name, host(client_addr) as address from pg_stat_activity"
@@ -36,6 +36,8 @@ OnWait = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class BlockingSession:
+    """A session of Postgres that keeps the migration waiting."""
+
     pid: int
     login: str
     application_name: str
@@ -47,7 +49,9 @@ class BlockingSession:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _WaitTimes:
+    """The moments between which a session has kept the migration waiting, of the loop's clock."""
+
     first_at: float
     last_at: float
     is_shown: bool = False
@@ -55,19 +59,22 @@ class _Seen:
 
 @dataclass(slots=True)
 class Blockers:
-    """Made for one migration. Mutable state: since when each session has kept it waiting, and for which it gave up."""
+    """The sessions that keep one migration waiting.
+
+    Mutable state: since when each session has kept it waiting, and for which it gave up.
+    """
 
     on_wait: OnWait
     give_up_seconds: float = GIVE_UP_SECONDS
     gave_up_for: BlockingSession | None = None
-    _seen: dict[int, _Seen] = field(default_factory=dict)
+    _seen: dict[int, _WaitTimes] = field(default_factory=dict)
 
     def observe(self, sessions: Sequence[BlockingSession], now: float) -> bool:
-        """Take note of what blocks at this moment. Returns whether to give up."""
+        """Note what blocks at this moment, and return whether to give up."""
         for session in sessions:
             seen = self._seen.get(session.pid)
             if seen is None or now - seen.last_at > _GAP_SECONDS:
-                seen = self._seen[session.pid] = _Seen(now, now)
+                seen = self._seen[session.pid] = _WaitTimes(now, now)
             seen.last_at = now
             waited_seconds = now - seen.first_at
             if waited_seconds >= min(_SHOWN_SECONDS, self.give_up_seconds) and not seen.is_shown:
@@ -79,7 +86,7 @@ class Blockers:
 
     @property
     def advice(self) -> str:
-        """For the operator, once the migration gave up."""
+        """Return what the operator can do, once the migration gave up."""
         session = self.gave_up_for
         assert session is not None, "there is advice only about a session"
         return (
@@ -90,20 +97,21 @@ class Blockers:
 
 
 async def find_lock_holders(connection: Connection, lock: int) -> list[BlockingSession]:
-    """The sessions of other logins that hold this advisory lock. One of the own login is another migration."""
+    """Return the sessions of other logins that hold this advisory lock. One of the own login is another migration."""
     return await _fetch(connection, f"usename is distinct from session_user and pid in ({_HOLDERS})", lock)
 
 
 async def watch(connection: Connection, migrating_pid: int, blockers: Blockers) -> None:
-    """Observe what blocks the session `migrating_pid`, until cancelled. Cancel its statement once `blockers` give up"""
+    """Observe what blocks the session `migrating_pid`, until cancelled; cancel its statement once they give up."""
     loop = asyncio.get_running_loop()
     with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):  # the migration goes on unwatched
         while True:
             sessions = await _fetch(connection, "pid = any(pg_blocking_pids($1))", migrating_pid)
             if blockers.observe(sessions, loop.time()):
                 await connection.execute("select pg_cancel_backend($1)", migrating_pid)
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _fetch(connection: Connection, condition: str, argument: int) -> list[BlockingSession]:
+    """Return the sessions that meet the condition."""
     return [BlockingSession(**row) for row in await connection.fetch(f"{_SESSIONS} where {condition}", argument)]

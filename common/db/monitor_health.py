@@ -13,7 +13,7 @@ STALE_AFTER = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class MonitorHealth:
-    """`executed_at` is None before the first check."""
+    """The health of the checks. `executed_at` is None before the first check."""
 
     is_healthy: bool
     reason: str | None
@@ -28,6 +28,7 @@ async def record(connection: Connection, *, is_healthy: bool, reason: str | None
 
 
 async def read(connection: Connection) -> MonitorHealth:
+    """Return the health of the checks as last recorded; unhealthy when no monitor has recorded it for `STALE_AFTER`."""
     row = await connection.fetchrow(
         "select is_healthy, reason, executed_at, coalesce(executed_at < now() - $1::interval, true) as is_stale"
         " from monitor_health",

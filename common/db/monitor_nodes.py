@@ -26,9 +26,12 @@ DELIVERING = "deliveries"
 
 @dataclass(frozen=True, slots=True)
 class MonitorNode:
-    """`issuer` names the authority: ``internal`` and its root's fingerprint, or ``acme`` and its directories.
-    `stopped` names the work that has failed and is not running. `software_version` is empty for a monitor that does not
-    report it."""
+    """A monitor with its lease.
+
+    `issuer` names the authority: ``internal`` and its root's fingerprint, or ``acme`` and its directories. `stopped`
+    names the work that has failed and is not running. `software_version` is empty for a monitor that does not report
+    it.
+    """
 
     node_id: str
     host: str
@@ -41,6 +44,7 @@ class MonitorNode:
 
     @property
     def is_issuing(self) -> bool:
+        """Whether it runs and obtains certificates for new domains."""
         return self.is_alive and ISSUING not in self.stopped
 
 
@@ -67,27 +71,29 @@ async def report(
 
 
 async def end_lease(connection: Connection, node_id: str) -> None:
+    """End the node's lease now; its row stays for a day."""
     await connection.execute(
         "update monitor_nodes set lease_until = least(lease_until, clock_timestamp()) where node_id = $1", node_id
     )
 
 
 async def is_issuing(connection: Connection) -> bool:
-    """Whether a monitor runs that obtains certificates for new domains."""
+    """Return whether a monitor runs that obtains certificates for new domains."""
     return await _is_done(connection, ISSUING)
 
 
 async def is_checking(connection: Connection) -> bool:
-    """Whether a monitor runs that checks monitored domains."""
+    """Return whether a monitor runs that checks monitored domains."""
     return await _is_done(connection, CHECKING)
 
 
 async def is_delivering(connection: Connection) -> bool:
-    """Whether a monitor runs that sends webhooks."""
+    """Return whether a monitor runs that sends webhooks."""
     return await _is_done(connection, DELIVERING)
 
 
 async def _is_done(connection: Connection, work: str) -> bool:
+    """Return whether a monitor with a lease does this work."""
     found: bool = await connection.fetchval(
         "select exists (select from monitor_nodes where lease_until > clock_timestamp() and not $1 = any(stopped))",
         work,
@@ -96,7 +102,7 @@ async def _is_done(connection: Connection, work: str) -> bool:
 
 
 async def list_nodes(connection: Connection, *, most: int = 100) -> list[MonitorNode]:
-    """The monitors of the last day, those that run first."""
+    """Return the monitors of the last day, those that run first."""
     rows = await connection.fetch(
         "select node_id, host, issuer, stopped, started_at, lease_until, lease_until > clock_timestamp() as is_alive,"
         " coalesce(software_version, '') as software_version"

@@ -55,7 +55,7 @@ _PAGE = f"""
 
 @dataclass(frozen=True, slots=True)
 class MonitoredKey:
-    """Who watches what: `domain` is registrable and in canonical form, `subdomain` none for the apex."""
+    """The key of a row: `domain` is registrable and in canonical form, `subdomain` None for the apex."""
 
     application_id: str
     domain: str
@@ -64,7 +64,7 @@ class MonitoredKey:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What the partner wants echoed. None: not given."""
+    """The values that the partner wants echoed. None: not given."""
 
     user_id: str | None = None
     job_id: str | None = None
@@ -104,7 +104,7 @@ class MonitoredPage:
 
 @dataclass(frozen=True, slots=True)
 class LastCheck:
-    """What a name's last check went by, as `common.db.checks` stores it; `evidence` is JSON."""
+    """The result of a name's last check, as `common.db.checks` stores it; `evidence` is JSON."""
 
     state: State
     checked_at: datetime | None
@@ -114,8 +114,10 @@ class LastCheck:
 async def watch_more(
     connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels, *, vouched: bool
 ) -> None:
-    """Watch these records for the connect modal, beside those of the name that are watched already. `vouched`: as the
-    flow is."""
+    """Watch these records for the connect modal, beside those of the name that are watched already.
+
+    `vouched`: as the flow is.
+    """
     while not await _insert(connection, key, distinct(records), labels, source="connect", vouched=vouched):
         if await change(connection, key, lambda watched: distinct((*watched, *records)), labels):
             return  # else it has just been deleted
@@ -124,8 +126,10 @@ async def watch_more(
 async def watch_new(
     connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels, *, vouched: bool
 ) -> Literal["added", "watched", "other"]:
-    """As `watch_more`, but change nothing of a name that is watched already: ``watched`` with these records, or
-    ``other``."""
+    """Watch these records for the connect modal, as `watch_more`, but change nothing of a name that is watched already.
+
+    Returns ``added``; or, of a watched name, ``watched`` if these records are among its own, else ``other``.
+    """
     while not await _insert(connection, key, distinct(records), labels, source="connect", vouched=vouched):
         stored = await connection.fetchval(f"select dns_records from monitored_domains {_WHERE}", *_values(key))
         if stored is not None:  # else it has just been deleted
@@ -158,13 +162,13 @@ async def add(connection: Connection[Record], key: MonitoredKey, records: Record
 async def replace(
     connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels | None = None
 ) -> bool:
-    """Watch these records and no others; labels not given stay. Returns whether the name is watched."""
+    """Watch these records and no others (labels not given stay), and return whether the name is watched."""
     await connection.execute(f"update monitored_domains set vouched = true {_WHERE} and not vouched", *_values(key))
     return await change(connection, key, lambda _: records, labels)
 
 
 async def change(connection: Connection[Record], key: MonitoredKey, edit: Edit, labels: Labels | None = None) -> bool:
-    """Watch what `edit` makes of the records watched now. Returns whether the name is watched."""
+    """Watch what `edit` makes of the records watched now, and return whether the name is watched."""
     row = await connection.fetchrow(
         "select id, dns_records, state, records_present, records_missing"
         f" from monitored_domains {_WHERE} for no key update",
@@ -173,7 +177,7 @@ async def change(connection: Connection[Record], key: MonitoredKey, edit: Edit, 
     if row is None:
         return False
     if labels is not None and labels != Labels():
-        await _label(connection, row["id"], labels)
+        await _set_labels(connection, row["id"], labels)
     before = _records(row["dns_records"])
     after = distinct(edit(before))
     if after != before:
@@ -193,7 +197,7 @@ async def change(connection: Connection[Record], key: MonitoredKey, edit: Edit, 
 async def remove(
     connection: Connection[Record], key: MonitoredKey, *, only_if_empty: bool = False
 ) -> Literal["removed", "absent", "not empty"]:
-    """Stop watching the name."""
+    """Stop watching the name, unless it is not empty and `only_if_empty`; return what was done."""
     row = await connection.fetchrow(
         f"select id, jsonb_array_length(dns_records) as records from monitored_domains {_WHERE} for update",
         *_values(key),
@@ -214,11 +218,13 @@ async def remove(
 
 
 async def find(connection: Connection[Record], key: MonitoredKey) -> MonitoredDomain | None:
+    """Return what is watched under this key, or None."""
     row = await connection.fetchrow(f"select {_COLUMNS} from monitored_domains {_WHERE}", *_values(key))
     return None if row is None else _monitored(row)
 
 
 async def find_last_check(connection: Connection[Record], key: MonitoredKey) -> LastCheck | None:
+    """Return the result of the name's last check, or None if it is not watched."""
     row = await connection.fetchrow(
         f"select state, last_checked_at, evidence from monitored_domains {_WHERE}", *_values(key)
     )
@@ -228,13 +234,15 @@ async def find_last_check(connection: Connection[Record], key: MonitoredKey) -> 
 async def list_page(
     connection: Connection[Record], application_id: str, *, offset: int, limit: int, dates: tuple[date, date] | None
 ) -> MonitoredPage:
-    """The application's names in the order they were added, the first `offset` left out; `dates` are days in UTC,
-    the first and the last."""
+    """Return the application's names in the order they were added, the first `offset` left out.
+
+    `dates` are the first and the last day on which they were added, in UTC.
+    """
     return MonitoredPage(await connection.fetch(_PAGE, application_id, *_bounds(dates), offset, limit))
 
 
 async def find_listed(connection: Connection[Record], application_id: str, names: Sequence[str]) -> MonitoredPage:
-    """These whole names of the application, in their order."""
+    """Return these whole names of the application, in their order."""
     rows = await connection.fetch(
         f"select {_LISTED} from unnest($2::text[]) with ordinality wanted (name, place) join monitored_domains m"
         " on monitored_name(m.domain, m.subdomain) = wanted.name and m.application_id = $1 order by place",
@@ -245,7 +253,7 @@ async def find_listed(connection: Connection[Record], application_id: str, names
 
 
 def _bounds(dates: tuple[date, date] | None) -> tuple[datetime, datetime]:
-    """The moments at which they begin and end; the last of all days is not wholly ours."""
+    """Return the moments at which the days begin and end; without days, all moments."""
     first, last = dates or (date.min, date.max)
     end = min(last, date.max - timedelta(days=1)) + timedelta(days=1)
     return _midnight(first), _midnight(end)
@@ -264,6 +272,7 @@ async def _insert(
     source: str = "api",
     vouched: bool = True,
 ) -> bool:
+    """Insert the name if it is not watched, wake the monitors, and return whether it was inserted."""
     inserted = await connection.fetchval(
         """
         insert into monitored_domains
@@ -282,13 +291,14 @@ async def _insert(
         vouched,
     )
     if inserted:
-        await _wake(connection)
+        await _wake_monitors(connection)
         after = {"dns_records": _as_json(records), "user_id": labels.user_id}
         await audit.record(connection, "monitor.add", _name(key), application_id=key.application_id, after=after)
     return bool(inserted)
 
 
-async def _label(connection: Connection[Record], row_id: str, labels: Labels) -> None:
+async def _set_labels(connection: Connection[Record], row_id: str, labels: Labels) -> None:
+    """Set the labels that are given."""
     await connection.execute(
         "update monitored_domains set user_id = coalesce($2, user_id), job_id = coalesce($3, job_id),"
         " user_email = coalesce($4, user_email), updated_at = now() where id = $1",
@@ -300,7 +310,10 @@ async def _label(connection: Connection[Record], row_id: str, labels: Labels) ->
 
 
 async def _rewrite(connection: Connection[Record], row_id: str, records: Records, seen: LastResult) -> None:
-    """A check that runs now goes by the records it began with: it no longer counts, another begins at once."""
+    """Store the records and what is known of them, and have them checked at once.
+
+    A check that runs now goes by the records it began with: it no longer counts.
+    """
     await connection.execute(
         "update monitored_domains set dns_records = $2, state = $3, records_present = $4, records_missing = $5,"
         " updated_at = now() where id = $1",
@@ -318,10 +331,10 @@ async def _rewrite(connection: Connection[Record], row_id: str, records: Records
         """,
         row_id,
     )
-    await _wake(connection)
+    await _wake_monitors(connection)
 
 
-async def _wake(connection: Connection[Record]) -> None:
+async def _wake_monitors(connection: Connection[Record]) -> None:
     await connection.execute("select wake_listeners($1)", CHANNEL)
 
 

@@ -14,7 +14,7 @@ from common.db.order_queue import TABLE, Order, PlacedOrder, notify_failed
 from common.db.orders import DNS_MOVED_AWAY, NOTHING_PLACED
 from common.db.session import Connection
 
-FIRST_LOOK_SECONDS = 3600.0
+FIRST_RENEWAL_CHECK_SECONDS = 3600.0
 """How soon after it went live a certificate's issuer is first asked when to renew it."""
 
 _RECHECKED = (
@@ -24,8 +24,10 @@ _RECHECKED = (
 
 
 async def defer(connection: Connection, order: Order, *, delay_seconds: float, words: str) -> None:
-    """Put the order off because a CA's limit is reached, or no edge can serve the certificate: no failure, and no
-    attempt. Raises: `FenceLost`."""
+    """Put the order off because a CA's limit is reached, or no edge can serve the certificate: no failure, no attempt.
+
+    Raises: `FenceLost`.
+    """
     await TABLE.write(
         connection,
         order,
@@ -38,7 +40,10 @@ async def defer(connection: Connection, order: Order, *, delay_seconds: float, w
 
 
 async def record_renewal_begun(connection: Connection, order: Order) -> None:
-    """Publish that an order runs again whose domain has a certificate, holding no client. Raises: `FenceLost`."""
+    """Publish that an order runs again whose domain has a certificate, holding no client.
+
+    Raises: `FenceLost`.
+    """
     await TABLE.write(
         connection,
         order,
@@ -49,7 +54,10 @@ async def record_renewal_begun(connection: Connection, order: Order) -> None:
 
 
 async def record_placed(connection: Connection, order: Order, placed: PlacedOrder) -> None:
-    """Keep what the order at the CA, and the key of its certificate, are found again by. Raises: `FenceLost`."""
+    """Store what the order at the CA, and the key of its certificate, are found again by.
+
+    Raises: `FenceLost`.
+    """
     await TABLE.write(
         connection,
         order,
@@ -62,15 +70,21 @@ async def record_placed(connection: Connection, order: Order, placed: PlacedOrde
 
 
 async def forget_placed(connection: Connection, order: Order) -> None:
-    """The order at the CA has come to nothing. Raises: `FenceLost`."""
+    """Delete what was stored of the order at the CA, because that order has come to nothing.
+
+    Raises: `FenceLost`.
+    """
     await TABLE.write(connection, order, NOTHING_PLACED)
 
 
 async def record_issued(
     connection: Connection, order: Order, certificate: Certificate, phases: Mapping[str, float]
 ) -> None:
-    """Store what the issuer gave and end the order's run, in the caller's transaction. Raises: `FenceLost`."""
-    await feed.attribute(connection)
+    """Store what the issuer gave and end the order's run, in the caller's transaction.
+
+    Raises: `FenceLost`.
+    """
+    await feed.set_request_id(connection)
     await certificates.lock_domain(connection, order.domain)
     await TABLE.write(
         connection,
@@ -82,7 +96,10 @@ async def record_issued(
 
 
 async def record_live(connection: Connection, order: Order, renew_at: datetime, phases: Mapping[str, float]) -> None:
-    """The edges serve the certificate: tell its owner, and rest until the first look. Raises: `FenceLost`."""
+    """Record that the edges serve the certificate, notify its owner, and have its renewal checked later.
+
+    Raises: `FenceLost`.
+    """
     await certificates.lock_domain(connection, order.domain)
     await TABLE.write(
         connection,
@@ -92,33 +109,40 @@ async def record_live(connection: Connection, order: Order, renew_at: datetime, 
         " failed_at = null, last_error = null",
         renew_at,
         phases,
-        FIRST_LOOK_SECONDS,
+        FIRST_RENEWAL_CHECK_SECONDS,
     )
     await certificates.set_live(connection, order.domain)
-    await revocations.hasten(connection, order.domain)
+    await revocations.make_due(connection, order.domain)
     await outcomes.record_success(connection, order.domain, order.application_id)
 
 
-async def record_look(connection: Connection, order: Order, renew_at: datetime, *, look_again_seconds: float) -> None:
-    """Looked after: nothing to do before then. Raises: `FenceLost`."""
+async def record_renewal_check(
+    connection: Connection, order: Order, renew_at: datetime, *, next_check_seconds: float
+) -> None:
+    """Record that nothing is to be done for the certificate now, and when it is checked again.
+
+    Raises: `FenceLost`.
+    """
     await TABLE.write(
         connection,
         order,
         "renew_at = $3, due_at = least($3, clock_timestamp() + make_interval(secs => $4)),"
         f" lease_until = null, attempts = 0, last_error = null, {_RECHECKED}",
         renew_at,
-        look_again_seconds,
+        next_check_seconds,
     )
 
 
 async def record_dns_moved_away(
-    connection: Connection, order: Order, reason: str | None, *, look_again_seconds: float
+    connection: Connection, order: Order, reason: str | None, *, next_check_seconds: float
 ) -> None:
-    """The domain's DNS does not lead to the application: nothing is ordered for it until it is back. Its certificate
-    serves on. `reason`: one of `orders.DNS_REASONS`; None where the DNS could not be asked, and the one so far stands.
-    The owner is notified once, but not of a name that an operator enrolled before it led here: its DNS is yet to be
-    moved.
-    A recheck requested since the order was claimed is due at once. Raises: `FenceLost`.
+    """Record that the domain's DNS does not lead to the application: nothing is ordered for it until it is back.
+
+    Its certificate serves on. `reason`: one of `orders.DNS_REASONS`; None where the DNS could not be asked, and the one
+    so far stands. The owner is notified once, but not of a name that an operator enrolled before it led here: its DNS
+    is yet to be moved. A recheck requested since the order was claimed is due at once.
+
+    Raises: `FenceLost`.
     """
     await certificates.lock_domain(connection, order.domain)
     await TABLE.write(
@@ -131,7 +155,7 @@ async def record_dns_moved_away(
         " rechecked_at = case when recheck_requested_at is null then rechecked_at else clock_timestamp() end,"
         " state = case when $5 then 'issued' else 'failed' end",
         reason,
-        look_again_seconds,
+        next_check_seconds,
         order.in_service is not None and order.in_service.is_live,
         order.claimed_at,
     )
@@ -144,7 +168,10 @@ async def record_dns_moved_away(
 
 
 async def record_dns_returned(connection: Connection, order: Order) -> None:
-    """The domain's DNS leads to us again; its owner is notified if it is served. Raises: `FenceLost`."""
+    """Record that the domain's DNS leads to us again, and notify its owner if it is served.
+
+    Raises: `FenceLost`.
+    """
     await certificates.lock_domain(connection, order.domain)
     returned = await connection.execute(
         "update domains set departed_at = null where domain = $1 and departed_at is not null", order.domain

@@ -30,7 +30,7 @@ FAILED_AFTER_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """What an order needs to know of the certificate in service."""
+    """The certificate in service, as far as an order needs to know it."""
 
     not_before: datetime
     not_after: datetime
@@ -42,7 +42,10 @@ class Validity:
 
 @dataclass(frozen=True, slots=True)
 class PlacedOrder:
-    """What this run's order at a CA is found again by; `key` is the envelope of its certificate's private key."""
+    """The data by which this run's order at a CA is found again.
+
+    `key` is the envelope of its certificate's private key.
+    """
 
     issuer: str
     url: str
@@ -52,7 +55,7 @@ class PlacedOrder:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A claimed row. `phases` are seconds; `waited_seconds` is how long it was due before it was claimed."""
+    """A claimed order. `phases` are seconds; `waited_seconds` is how long it was due before it was claimed."""
 
     domain: str
     application_id: str
@@ -74,6 +77,7 @@ class Order:
 
     @property
     def key(self) -> str:
+        """Return what identifies the claim in its table: the domain."""
         return self.domain
 
 
@@ -87,6 +91,7 @@ class DueOrder:
 
     @property
     def tenant(self) -> str:
+        """Return the application, between which monitors share their slots."""
         return self.application_id
 
 
@@ -162,10 +167,10 @@ class Lane:
     async def find_due(
         self, connection: Connection, /, *, most: int, full: Collection[str] = (), after: str = ""
     ) -> tuple[list[DueOrder], str]:
-        """What is due and free: all of it, or, if that is more than `most`, the beginnings of applications' lines, of
-        those that follow `after` in the order of their ids and are not `full`.
+        """Return orders that are due and free, and the last application that was read, as `after` for the next call.
 
-        Returns it, and the last application it looked at, for the next call; empty: the next one begins anew.
+        That is all of them, or, if there are more than `most`, the beginnings of applications' lines, of those that
+        follow `after` in the order of their ids and are not `full`. An empty `after` begins with the first application.
         """
         rows = await connection.fetch(_DUE.format(listed=self.listed), most + 1)
         if len(rows) <= most:
@@ -177,17 +182,20 @@ class Lane:
         return [DueOrder(*row) for row in rows], applications[-1] if len(applications) == _MOST_VISITED else ""
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Order]:
-        """Whose they are counts for nothing here."""
+        """Claim at most `most` due orders of the lane, without regard to their applications."""
         rows = await connection.fetch(_DUE.format(listed=self.listed), most)
         return await claim_due(connection, [DueOrder(*row) for row in rows], lease_seconds=lease_seconds)
 
     async def next_due_seconds(self, connection: Connection, /) -> float | None:
+        """Return in how many seconds the lane's next order is due: negative when overdue, None without one."""
         return await TABLE.next_due_seconds(connection, condition=self.listed)
 
     async def extend(self, connection: Connection, claims: Collection[Order], /, *, lease_seconds: float) -> set[str]:
+        """Extend the leases of the claims, as `extend` of this module."""
         return await extend(connection, claims, lease_seconds=lease_seconds)
 
     async def postpone(self, connection: Connection, order: Order, /, *, delay_seconds: float, last_error: str) -> None:
+        """Record a failed attempt, as `postpone` of this module."""
         await postpone(connection, order, delay_seconds=delay_seconds, last_error=last_error)
 
 
@@ -204,7 +212,7 @@ next_due_seconds = _ALL.next_due_seconds
 
 
 async def claim_due(connection: Connection, due: Collection[DueOrder], *, lease_seconds: float) -> list[Order]:
-    """Those of them that still are due and free, the longest due first."""
+    """Claim those of the orders that are still due and free, the longest due first."""
     if not due:
         return []
     rows = await connection.fetch(_CLAIM, [each.domain for each in due], lease_seconds)
@@ -212,11 +220,15 @@ async def claim_due(connection: Connection, due: Collection[DueOrder], *, lease_
 
 
 async def extend(connection: Connection, claims: Collection[Order], /, *, lease_seconds: float) -> set[str]:
+    """Extend the leases of the claims to `lease_seconds` from now, and return the domains still held."""
     return await TABLE.extend(connection, claims, lease_seconds=lease_seconds)
 
 
 async def postpone(connection: Connection, order: Order, /, *, delay_seconds: float, last_error: str) -> None:
-    """A failed attempt. The owner is notified once for a run of failures: when the order is given up as running."""
+    """Record a failed attempt, and make the order due again in `delay_seconds`.
+
+    The owner is notified once for a run of failures: when the order is given up as running.
+    """
     row = await TABLE.try_write(
         connection,
         order,
@@ -232,6 +244,7 @@ async def postpone(connection: Connection, order: Order, /, *, delay_seconds: fl
 
 
 async def notify_failed(connection: Connection, order: Order, reason: str) -> None:
+    """Notify the domain's owner that its order has failed, and record when."""
     await connection.execute("update orders set failed_at = now() where domain = $1", order.domain)
     await outcomes.record_failure(connection, order.domain, order.application_id, reason)
 

@@ -61,8 +61,11 @@ class NotRenewable(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class OrderState:
-    """An order for people to look at. `kind`: what the run is for that is under way, or was the last. `failing_since`:
-    when its owner was notified; `departed_at` when the domain's DNS was seen to have left."""
+    """An order for people to look at.
+
+    `kind`: what the run is for that is under way, or was the last. `failing_since`: when its owner was notified;
+    `departed_at` when the domain's DNS was seen to have left.
+    """
 
     state: State
     kind: Kind
@@ -79,7 +82,7 @@ class OrderState:
     request_id: str | None = None
 
     def waits_until(self, now: datetime) -> datetime | None:
-        """When work on it goes on, where it was put off for the reason in `last_error`."""
+        """Return when work on it goes on, where it was put off for the reason in `last_error`; else None."""
         is_put_off = self.last_error is not None and self.due_at is not None and self.due_at > now
         return self.due_at if is_put_off else None
 
@@ -87,12 +90,14 @@ class OrderState:
 async def request_order(
     connection: Connection, domain: str, application_id: str, *, hold_seconds: float, is_proven: bool = True
 ) -> bool:
-    """Lead to a live certificate, in the transaction that enrols the domain and holds its lock. Returns whether there
-    is one already. `is_proven`: the DNS was asked just now; else a monitor checks it first, as a recheck.
+    """Order a certificate for the domain, unless it has one; return whether one is live already.
 
-    A certificate in service is left alone; a kept one of the same application is adopted (its order only
-    waits until the edges serve it); else one is ordered, and edges hold handshakes for `hold_seconds`.
-    An order that already runs is not started over.
+    Runs in the transaction that enrols the domain and holds its lock. `is_proven`: the DNS was asked just now; else a
+    monitor checks it first, as a recheck.
+
+    A certificate in service is left alone; a kept one of the same application is adopted (its order only waits until
+    the edges serve it); else one is ordered, and edges hold handshakes for `hold_seconds`. An order that already runs
+    is not started over.
     """
     in_service = await certificates.find_in_service(connection, domain, application_id)
     if in_service is not None:
@@ -122,8 +127,9 @@ async def request_order(
 async def request_renewal(
     connection: Connection, domain: str, application_id: str, *, most_a_day: int | None = None
 ) -> bool:
-    """Have the domain's certificate renewed now. Return False where an order runs already, which is as good, and does
-    not count; one that waits for another attempt is tried at once, which counts as a renewal. `most_a_day`: None for an
+    """Have the domain's certificate renewed now; return False where an order runs already, which does not count.
+
+    An order that waits for another attempt is tried at once, which counts as a renewal. `most_a_day`: None for an
     operator, whose renewals do not count.
 
     Raises: `NotRenewable`.
@@ -147,7 +153,7 @@ async def request_renewal(
             raise NotRenewable("this domain has been renewed too many times in 24 hours")
         await enrolments.record(connection, domain, "renewal", application_id)
     if has_ended:
-        await _run_again(connection, domain, "new" if row["is_live"] is None else "manual")
+        await _start_new_run(connection, domain, "new" if row["is_live"] is None else "manual")
     else:
         await connection.execute("update orders set due_at = now() where domain = $1", domain)
     return True
@@ -156,8 +162,9 @@ async def request_renewal(
 async def request_replacement(
     connection: Connection, domain: str, application_id: str, reason: int, *, at_once: bool = False
 ) -> bool:
-    """Revoke what this application has for the domain (RFC 5280 §5.3.1), and order another in its place where it is in
-    service. The other goes live first, so that no revoked certificate is served; with `at_once` it is revoked now.
+    """Revoke the application's certificate of the domain (RFC 5280 §5.3.1), and order another where it is in service.
+
+    The other goes live first, so that no revoked certificate is served; with `at_once` it is revoked now.
 
     Returns whether there was a certificate.
     """
@@ -167,12 +174,12 @@ async def request_replacement(
         return False
     await revocations.request(connection, domain, application_id, revoked, reason, at_once=at_once)
     if revoked.is_in_service:
-        await _run_again(connection, domain, "replacement")
+        await _start_new_run(connection, domain, "replacement")
     return True
 
 
-async def _run_again(connection: Connection, domain: str, kind: Kind) -> None:
-    """Publish a run of its own, with a new key, holding no client. A worker that has the order now loses it."""
+async def _start_new_run(connection: Connection, domain: str, kind: Kind) -> None:
+    """Publish a new run of the order, with a new key, holding no client; a worker that has the order now loses it."""
     await connection.execute(
         "update orders set state = 'running', kind = $2, hold_until = now(), due_at = now(), lease_until = null,"
         f" fence = pg_current_xact_id()::text::bigint, attempts = 0, phases = '{{}}', requested_at = now(),"
@@ -186,9 +193,11 @@ async def _run_again(connection: Connection, domain: str, kind: Kind) -> None:
 async def request_unproven(
     connection: Connection, domains: Collection[str], application_id: str, *, hold_seconds: float
 ) -> None:
-    """Lead to live certificates of names that have no order, and no certificate of this application, in the
-    transaction that enrols them and holds their locks. No DNS was asked about them: a monitor checks it first, as a
-    recheck, so that no CA is asked for a name that leads elsewhere."""
+    """Order certificates for names whose DNS was not asked, in the transaction that enrols them and holds their locks.
+
+    The names have no order, and no certificate of this application. A monitor checks their DNS first, as a recheck, so
+    that no CA is asked for a name that leads elsewhere.
+    """
     await connection.execute(
         "insert into orders (domain, application_id, state, hold_until, due_at, recheck_requested_at, request_id)"
         " select name, $2, 'running', now() + make_interval(secs => $3), now(), clock_timestamp(), $4"
@@ -201,6 +210,7 @@ async def request_unproven(
 
 
 async def describe(connection: Connection, domain: str) -> OrderState | None:
+    """Return the domain's order for people to look at, or None."""
     row = await connection.fetchrow(
         f"select state, {_SHOWN_KIND} as kind, attempts, last_error, due_at, renew_at, phases, requested_at,"
         " finished_at, failed_at as failing_since, placed_issuer, request_id,"
@@ -213,7 +223,9 @@ async def describe(connection: Connection, domain: str) -> OrderState | None:
 
 async def request_rechecks(connection: Connection, domains: Collection[str], application_id: str) -> int:
     """Have a monitor check the DNS of those of the names that were seen to lead elsewhere, under their locks.
-    Returns how many they are."""
+
+    Returns how many they are.
+    """
     rows = await connection.fetch(
         f"""
         update orders set recheck_requested_at = clock_timestamp(), {_RECHECKED_FOR.format("$3")},
@@ -239,11 +251,12 @@ async def request_recheck(
     pause_seconds: float = 0.0,
 ) -> str | None:
     """Have a monitor check the domain's DNS again at once, and act on it: a domain whose DNS is back becomes active.
+
     Without `application_id`, whichever application has the domain.
 
     `only_moved_away`: only if its DNS was seen to lead elsewhere. `pause_seconds` is the shortest time between two such
-    checks: a request that comes earlier is due then. Call this before the transaction locks rows of the domain.
-    Returns the application that has the domain, None where there is nothing to check.
+    checks: a request that comes earlier is due then. Call this before the transaction locks rows of the domain. Returns
+    the application that has the domain, None where there is nothing to check.
     """
     await certificates.lock_domain(connection, domain)
     holder: str | None = await connection.fetchval(

@@ -35,8 +35,11 @@ Key: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class OriginOutage:
-    """`origin` is as URLs begin, such as ``https://app.example:8443``; `domains` of the application lead there, and
-    `example` is one of them."""
+    """An origin that edges cannot reach, and the domains of one application that lead there.
+
+    `origin` is as URLs begin, such as ``https://app.example:8443``; `domains` of the application lead there, and
+    `example` is one of them.
+    """
 
     application_id: str
     application_name: str
@@ -49,6 +52,7 @@ class OriginOutage:
 
     @property
     def key(self) -> Key:
+        """Return what identifies the outage."""
         return self.application_id, self.origin
 
 
@@ -106,7 +110,7 @@ async def list_unreported(connection: Connection, *, most: int) -> list[OriginOu
 
 
 async def note_report(connection: Connection, outage: OriginOutage) -> bool:
-    """Note that the outage's event is recorded in this transaction; False if another has recorded it."""
+    """Note that the outage's event is recorded in this transaction; return False if another has recorded it."""
     status = await connection.execute(
         "update origin_outages set reported_at = now()"
         " where application_id = $1 and origin = $2 and reported_at is null",
@@ -125,7 +129,7 @@ async def list_unseen(connection: Connection, *, most: int) -> list[OriginOutage
     return [_outage(row) for row in rows]
 
 
-async def keep(connection: Connection, outage: OriginOutage) -> None:
+async def note_still_failing(connection: Connection, outage: OriginOutage) -> None:
     """Note that the origin was seen to fail now."""
     await connection.execute(
         "update origin_outages set seen_at = now() where application_id = $1 and origin = $2", *outage.key
@@ -133,7 +137,7 @@ async def keep(connection: Connection, outage: OriginOutage) -> None:
 
 
 async def end(connection: Connection, outage: OriginOutage) -> bool:
-    """Forget the outage, unless an edge has reported it meanwhile. Returns whether it had been reported."""
+    """Forget the outage, unless an edge has reported it meanwhile; return whether it had been reported."""
     row = await connection.fetchrow(
         "delete from origin_outages where application_id = $1 and origin = $2"
         " and seen_at < now() - make_interval(secs => $3) returning reported_at is not null as was_reported",

@@ -17,17 +17,17 @@ _PRODUCTS = ("power", "secure")
 async def record_success(
     connection: Connection, domain: str, application_id: str, *, products: Collection[str] = _PRODUCTS
 ) -> None:
-    """Its certificate is live on the edges. `products` narrows whom it is news for."""
+    """Record, for the products given, that the domain's certificate is live on the edges."""
     await _record(connection, domain, application_id, products, "success", {})
 
 
 async def record_failure(connection: Connection, domain: str, application_id: str, reason: str) -> None:
-    """There is no new certificate; `reason` explains it to the owner."""
+    """Record that there is no new certificate; `reason` explains it to the owner."""
     await _record(connection, domain, application_id, _PRODUCTS, "failed", {"reason": reason})
 
 
 async def record_end(connection: Connection, domain: str, application_id: str, reason: str) -> None:
-    """The application has lost the domain; call it while its rows are still there. `reason` is one word."""
+    """Record that the application has lost the domain; call it while its rows are still there. `reason` is one word."""
     await _record(connection, domain, application_id, _PRODUCTS, "inactive", {"reason": reason})
 
 
@@ -39,6 +39,7 @@ async def _record(
     status: str,
     fields: Mapping[str, str],
 ) -> None:
+    """Record an event for each of the products that the application has the domain in."""
     rows = await connection.fetch(
         "select product from domains where domain = $1 and application_id = $2 and product = any($3) order by product",
         domain,

@@ -47,13 +47,15 @@ EndReason: TypeAlias = Literal["moved", "released"]
 
 @dataclass(frozen=True, slots=True)
 class FormerHolder:
+    """An application that held a name, and until when that is remembered."""
+
     application_id: str
     released_at: datetime
     remembered_until: datetime
 
 
 async def find_standing(connection: Connection, name: DomainName, claimant: str) -> OwnershipRecord:
-    """What is known of `name` now; it stays so under `certificates.lock_domain`."""
+    """Return what is known of `name` now; it stays so under `certificates.lock_domain`."""
     row = await connection.fetchrow(
         f"""
         select (select application_id from domains where domain = $1 limit 1) as holder,
@@ -83,7 +85,7 @@ async def find_standing(connection: Connection, name: DomainName, claimant: str)
 
 
 async def find_targets(connection: Connection, names: Collection[str]) -> list[Target]:
-    """The cname targets among `names`, the one that was set first first."""
+    """Return the cname targets among `names`, in the order in which they were set."""
     rows = await connection.fetch(
         "select cname_target as name, id as application_id, organisation_id,"
         "  coalesce(cname_target_set_at, created_at) as set_at from applications where cname_target = any($1)"
@@ -95,8 +97,10 @@ async def find_targets(connection: Connection, names: Collection[str]) -> list[T
 
 
 async def find_taken(connection: Connection, names: Collection[str]) -> tuple[dict[str, str], set[str]]:
-    """The holders of those of the names that are held, and which of the names are cname targets; it stays so under
-    `certificates.lock_domain`."""
+    """Return the holder of each name that is held, and which of the names are cname targets.
+
+    It stays so under `certificates.lock_domain`.
+    """
     rows = await connection.fetch(
         "select wanted.domain as name,"
         " (select application_id from domains d where d.domain = wanted.domain limit 1) as holder,"
@@ -108,8 +112,11 @@ async def find_taken(connection: Connection, names: Collection[str]) -> tuple[di
     return holders, {row["name"] for row in rows if row["is_target"]}
 
 
-async def former_holders(connection: Connection, domain: str) -> list[FormerHolder]:
-    """Those that are remembered, the last one first; not those that had the name as a cname target."""
+async def list_former_holders(connection: Connection, domain: str) -> list[FormerHolder]:
+    """Return the name's former holders that are remembered, the last one first.
+
+    Applications that had the name as a cname target are not among them.
+    """
     rows = await connection.fetch(
         "select application_id, released_at, released_at + make_interval(days => $2) as remembered_until"
         " from former_holders where domain = $1 and target_until is null"
@@ -133,8 +140,10 @@ async def remember(connection: Connection, domains: Collection[str], application
 
 
 async def remember_targets(connection: Connection, targets: Collection[str], application_id: str) -> None:
-    """Note that these names were cname targets of the application until now; the oldest beyond `MOST_FORMER_TARGETS`
-    are forgotten."""
+    """Note that these names were cname targets of the application until now.
+
+    The oldest beyond `MOST_FORMER_TARGETS` are forgotten.
+    """
     await connection.execute(
         "insert into former_holders (domain, application_id, released_at, target_until)"
         " select name, $2, 'infinity', clock_timestamp() from unnest($1::text[]) name"
@@ -152,7 +161,7 @@ async def remember_targets(connection: Connection, targets: Collection[str], app
 
 
 async def release_targets(connection: Connection, targets: Collection[str], application_id: str) -> None:
-    """The application is being deleted: `targets` and its former ones are remembered for `REMEMBERED_DAYS`."""
+    """Remember the targets of an application that is being deleted, and its former ones, for `REMEMBERED_DAYS`."""
     await remember_targets(connection, targets, application_id)
     await connection.execute(
         "update former_holders set released_at = clock_timestamp()"
@@ -162,7 +171,7 @@ async def release_targets(connection: Connection, targets: Collection[str], appl
 
 
 async def forget(connection: Connection, domain: str) -> int:
-    """Free the name of those who held it. Returns how many they were."""
+    """Free the name of its former holders, and return how many they were."""
     rows = await connection.fetch("delete from former_holders where domain = $1 returning domain", domain)
     return len(rows)
 

@@ -116,13 +116,13 @@ async def request(
     )
 
 
-async def hasten(connection: Connection, domain: str) -> bool:
+async def make_due(connection: Connection, domain: str) -> bool:
     """Another certificate of the domain is live, or none is served any more: what was in service can be revoked.
     Returns whether something was."""
-    hastened: str = await connection.execute(
+    changed: str = await connection.execute(
         "update revocations set due_at = now() where domain = $1 and due_at > now() and attempts = 0", domain
     )
-    return hastened != "UPDATE 0"
+    return changed != "UPDATE 0"
 
 
 async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -> list[Revocation]:

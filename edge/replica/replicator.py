@@ -215,7 +215,7 @@ class Replicator:
     async def _follow(self) -> None:
         """Catch up at each wake-up, and once more soon after a change.
 
-        A commit beside another one may not notify (`common.db.feed.announce`).
+        A commit beside another one may not notify (`common.db.feed.wake_listeners`).
         """
         failures = 0
         version = self.version

@@ -220,7 +220,9 @@ class Issuance:
         )
         again = renewal.next_check_seconds(window, self._random)
         await self._write(
-            lambda connection: order_outcomes.record_look(connection, order, renew_at, look_again_seconds=again)
+            lambda connection: order_outcomes.record_renewal_check(
+                connection, order, renew_at, next_check_seconds=again
+            )
         )
 
     async def _find_renewal_window(self, order: Order) -> RenewalWindow | None:
@@ -255,7 +257,7 @@ class Issuance:
         )
         reason = None if lead is None else _DNS_REASONS[lead]
         await self._write(
-            lambda connection: order_outcomes.record_dns_moved_away(connection, order, reason, look_again_seconds=again)
+            lambda connection: order_outcomes.record_dns_moved_away(connection, order, reason, next_check_seconds=again)
         )
         self._on_event()
         _log.info(

@@ -32,8 +32,9 @@ async def run_script(connection: Connection, script: str) -> None:
 
 
 async def add_columns(connection: Connection, columns: Mapping[str, str]) -> None:
-    """Add the columns that are missing, each in a transaction of its own: no table is locked while another is waited
-    for.
+    """Add the columns that are missing, each in a transaction of its own.
+
+    No table is locked while another is waited for.
 
     `columns`: table to definition, of a column that is nullable or has a constant default.
 
@@ -45,8 +46,9 @@ async def add_columns(connection: Connection, columns: Mapping[str, str]) -> Non
 
 
 async def create_indexes(connection: Connection, indexes: Mapping[str, str]) -> None:
-    """Create the indexes that are missing, one by one, while the tables are read and written. What was left invalid by
-    a run that ended is made anew.
+    """Create the indexes that are missing, one by one, while the tables are read and written.
+
+    An index that a run left invalid when it ended is made anew.
 
     `indexes`: name to definition, from ``on`` on; a name may begin with ``unique``.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 from api.operations import OPERATIONS
 from common.db import idempotent_requests as kept
-from common.db.idempotent_requests import Begun, KeptAnswer, KeyHold
+from common.db.idempotent_requests import KeptAnswer, KeyConflict, KeyHold
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.people import person
@@ -131,7 +131,7 @@ async def test_a_run_whose_key_another_one_has_meanwhile_writes_nothing_under_it
         assert isinstance(second, KeyHold)
         await kept.forget(connection, slow)
         await kept.finish(connection, slow, KeptAnswer(201, b"slow"))
-        assert await kept.begin(connection, *request) is Begun.RUNNING
+        assert await kept.begin(connection, *request) is KeyConflict.RUNNING
         await kept.finish(connection, second, KeptAnswer(201, b"second"))
         await kept.finish(connection, slow, KeptAnswer(201, b"slow"))
         assert await kept.begin(connection, *request) == KeptAnswer(201, b"second")

@@ -242,7 +242,7 @@ async def test_no_commit_fails_because_an_edge_has_filled_the_queue_of_notificat
                 await add_application(connection)
                 await domains.power(connection, DOMAIN, "app", "https://origin.example", None)
                 await orders.request_recheck(connection, DOMAIN)
-                await feed.announce(connection)
+                await feed.wake_listeners(connection)
             thief.terminate()
             other.terminate()
     finally:
