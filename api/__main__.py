@@ -11,7 +11,7 @@ from api.app import build_app
 from api.counters import Counters
 from api.rules.plain_text import find_exposure
 from api.serving import serving
-from common.addresses import own_policy
+from common.addresses import tenant_policy
 from common.admin_listener import check_database, serving_admin
 from common.builds import Build, read_build
 from common.clock import SystemClock
@@ -42,7 +42,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Serve until `stop`. Raises: `OperatorError`."""
     passed = _take_socket(settings)
     keyring = load_keyring(settings.key_file)
-    resolver = Resolver(settings.dns_servers, own_policy(settings))
+    resolver = Resolver(settings.dns_servers, tenant_policy(settings))
     async with open_pool(resolve_dsn(settings), size=_CONNECTIONS, application_name="frontage api") as database:
         await check_start(database, keyring)
         build, counters = read_build(), Counters()

@@ -30,7 +30,7 @@ from api.services.removals import Removals
 from api.services.secure import SecureService
 from api.services.sharing import SharingService
 from api.services.webhooks import WebhookService
-from common.addresses import AddressPolicy, own_policy
+from common.addresses import AddressPolicy, tenant_policy
 from common.api_domain import api_domain, dialled_api
 from common.clock import Clock
 from common.connect.domain_connect.recent import RecentAnswers
@@ -140,7 +140,7 @@ class ApiWiring:
 
     @cached_property
     def _policy(self) -> AddressPolicy:
-        return own_policy(self.settings)
+        return tenant_policy(self.settings)
 
     @cached_property
     def _own_names(self) -> OwnNames:

@@ -27,6 +27,8 @@ _EMAIL = re.compile(r"[^@\s\x00-\x1f<>\"]{1,64}@[^@\s\x00-\x1f<>\"]{1,189}")
 
 
 class Permission(StrEnum):
+    """Something that a role or an API key may permit."""
+
     VIEW = "view"
     CHANGE = "change"
     OWN = "own"
@@ -59,7 +61,10 @@ class InvalidEmail(FrontageError):
 
 
 def parse_email(text: str) -> str:
-    """In lower case, without blanks around it. Raises: `InvalidEmail`."""
+    """Return an e-mail address in lower case, without blanks around it.
+
+    Raises: `InvalidEmail`.
+    """
     email = text.strip().lower()
     if not _EMAIL.fullmatch(email):
         raise InvalidEmail(f"{text[:100]!r} is no e-mail address")
@@ -67,20 +72,23 @@ def parse_email(text: str) -> str:
 
 
 def mint_random_token() -> str:
-    """256 bits: the value of a session's cookie, or of a link that signs in once."""
+    """Make the secret of a session's cookie or of a link that signs in once, with 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
 def mint_key() -> str:
-    """An API key: 256 bits."""
+    """Make an API key with 256 random bits."""
     return KEY_PREFIX + secrets.token_urlsafe(32)
 
 
 def hash_token(token: str) -> bytes:
-    """What is stored of it. A plain digest will do, because the token has enough entropy by itself."""
+    """Return the digest under which a token is stored.
+
+    A plain digest is enough, because the token itself has enough entropy.
+    """
     return hashlib.sha256(token.encode()).digest()
 
 
-def link_of(base_url: str, token: str) -> str:
-    """The address that signs in once."""
+def sign_in_url(base_url: str, token: str) -> str:
+    """Return the address at which a token signs its user in, once."""
     return f"{base_url}/dashboard/link/{token}"

@@ -1,8 +1,9 @@
-"""Who makes a change, and by which way: what the audit log states beside each change (`common.db.audit`). And the id of
-the request that causes it, which rows and log lines state.
+"""Who makes a change, and by which way, as the audit log states beside each change (`common.db.audit`).
+
+Also the id of the request that causes it, which rows and log lines state.
 
 The actor belongs to the request, command or batch that is being worked on. It is kept in a context variable, which each
-task inherits and none shares, because every function that writes would otherwise hand it on without using it.
+task inherits and none shares, because every function that writes would otherwise pass it along without using it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ Way: TypeAlias = Literal["api", "dashboard", "command", "monitor"]
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """`name` is an application's id, a user's address, or the login name of the operator. `request_id` is found in the
-    answer's ``X-Request-Id`` and in the log."""
+    """A person or program that makes changes.
+
+    `name` is an application's id, a user's address, or the login name of the operator. `request_id` is found in the
+    answer's ``X-Request-Id`` and in the log.
+    """
 
     way: Way
     name: str
@@ -30,7 +34,10 @@ _current: ContextVar[Actor | None] = ContextVar("frontage_actor", default=None)
 
 
 def current_actor() -> Actor | None:
-    """None outside a request, command or batch: what a process does by itself is no change to record."""
+    """Return the actor of the work at hand.
+
+    None outside a request, command or batch: what a process does by itself is no change to record.
+    """
     return _current.get()
 
 
@@ -38,20 +45,26 @@ _cause: ContextVar[str | None] = ContextVar("frontage_cause", default=None)
 
 
 def current_cause() -> str | None:
-    """The request that the work at hand was claimed for (`caused_by`); None for work that no request asked for."""
+    """Return the request that the work at hand was claimed for (`caused_by`).
+
+    None for work that no request asked for.
+    """
     return _cause.get()
 
 
 def current_request_id() -> str | None:
-    """The ``X-Request-Id`` of the request being answered, or of the one that caused the order, delivery or batch being
-    worked on; None for what a process or a command does by itself."""
+    """Return the ``X-Request-Id`` that rows and log lines of the work at hand state.
+
+    It is that of the request being answered, or of the one that caused the order, delivery or batch being worked
+    on; None for what a process or a command does by itself.
+    """
     actor = _current.get()
     return _cause.get() if actor is None or actor.request_id is None else actor.request_id
 
 
 @contextmanager
 def caused_by(request_id: str | None) -> Iterator[None]:
-    """Rows made and lines logged within the block name this request."""
+    """Name this request in the rows made and the lines logged within the block."""
     token = _cause.set(request_id)
     try:
         yield
@@ -61,7 +74,7 @@ def caused_by(request_id: str | None) -> Iterator[None]:
 
 @contextmanager
 def acting(actor: Actor) -> Iterator[None]:
-    """Changes within the block are this actor's."""
+    """Record the changes made within the block as this actor's."""
     token = _current.set(actor)
     try:
         yield

@@ -87,7 +87,10 @@ _LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")  # RFC 8215: translated too, but ne
 
 
 class AddressPolicy:
-    """Immutable; one a process. A listener on a wildcard address or a host name is every address of this machine."""
+    """Decides which addresses may be dialled. Immutable; a process makes one.
+
+    A listener on a wildcard address or a host name is every address of this machine.
+    """
 
     def __init__(
         self,
@@ -110,7 +113,10 @@ class AddressPolicy:
                 self._listeners.add((address, port))
 
     def check(self, address: IPAddress, port: int) -> None:
-        """Raises: `AddressRefused`."""
+        """Refuse an address and port that must not be dialled.
+
+        Raises: `AddressRefused`.
+        """
         every_form = forms(address)
         if any(self._is_own_listener(form, port) for form in every_form):
             raise AddressRefused(f"{address} port {port} is Frontage itself")
@@ -129,7 +135,10 @@ class AddressPolicy:
 
 
 def is_public(address: IPAddress) -> bool:
-    """Whether the address is globally reachable. The address inside a translated form is not examined (see `forms`)."""
+    """Return whether the address is globally reachable.
+
+    The address inside a translated form is not examined (see `forms`).
+    """
     if isinstance(address, IPv4Address):
         return not _is_among(address, _NOT_PUBLIC_V4)
     if address in _GLOBAL_UNICAST_V6:
@@ -138,12 +147,15 @@ def is_public(address: IPAddress) -> bool:
 
 
 def is_private(address: IPAddress) -> bool:
-    """Whether an operator's own network may use this address, in any form that a translator gives it."""
+    """Return whether an operator's own network may use this address, in any form that a translator gives it."""
     return any(_is_among(form, _PRIVATE) for form in forms(address))
 
 
 def is_address_of_this_machine(address: IPAddress) -> bool:
-    """Asks the kernel's routes; nothing is sent. (The source address of a packet to an own address is that address.)"""
+    """Return whether an address is one of this machine's own, as the kernel's routes have it.
+
+    Nothing is sent: the source address of a packet to an own address is that address.
+    """
     if address.is_unspecified or address.is_loopback:
         return True
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
@@ -156,11 +168,12 @@ def is_address_of_this_machine(address: IPAddress) -> bool:
 
 
 def forms(address: IPAddress) -> tuple[IPAddress, ...]:
-    """The address, and the IPv4 addresses a translator, tunnel or the kernel itself would turn it into."""
+    """Return the address and the IPv4 addresses that a translator, a tunnel or the kernel would turn it into."""
     return (address, *_carried(address))
 
 
 def _carried(address: IPAddress) -> tuple[IPv4Address, ...]:
+    """Return the IPv4 addresses inside an IPv6 address."""
     if isinstance(address, IPv4Address):
         return ()
     if address.sixtofour:
@@ -176,6 +189,6 @@ def _is_among(address: IPAddress, networks: Collection[Network]) -> bool:
     return any(address in network for network in networks)
 
 
-def own_policy(settings: Settings) -> AddressPolicy:
-    """The addresses that a role may dial for a tenant; never a listener of this installation."""
+def tenant_policy(settings: Settings) -> AddressPolicy:
+    """Return the policy for addresses that a tenant names; it refuses the listeners of this installation."""
     return AddressPolicy(settings.allow_private_addresses, settings.listeners, denied=settings.deny_addresses)

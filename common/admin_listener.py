@@ -79,6 +79,8 @@ async def serving_admin(
 
 
 def build_admin_app(check: CheckReadiness, measure: Measure) -> web.Application:
+    """Return the application that answers ``/healthz``, ``/readyz`` and ``/metrics``."""
+
     async def healthz(_: web.Request) -> web.Response:
         return _json(200, {"message": "alive"})
 
@@ -102,8 +104,11 @@ def build_admin_app(check: CheckReadiness, measure: Measure) -> web.Application:
 
 
 async def check_database(database: Database) -> Readiness:
-    """Ready if Postgres answers and has this program's schema, or a newer one: during an upgrade all processes of the
-    version before would be taken out of service at once."""
+    """Report ready if Postgres answers and has this program's schema, or a newer one.
+
+    A newer one passes because during an upgrade all processes of the version before would otherwise be taken out of
+    service at once.
+    """
     try:
         async with database.connection() as connection:
             newer = await find_newer_schema(connection)

@@ -44,8 +44,9 @@ def create_file(path: Path, content: bytes, *, mode: int = _OWNER_ONLY) -> bool:
 
 @contextmanager
 def file_replaced(path: Path) -> Iterator[Path]:
-    """Yield an empty file beside `path` for another program to write; once the block is left, it takes the name `path`,
-    in place of the file that is there, if any. If the block raises, it is removed.
+    """Yield an empty file beside `path` for another program to write, and rename it to `path` after the block.
+
+    It replaces the file that is there, if any. If the block raises, the empty file is removed.
 
     Raises: `OSError`, as `replace_file`.
     """

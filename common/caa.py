@@ -33,15 +33,19 @@ _PARAMETER_VALUE: Final = re.compile(r"[!-:<-~]*")
 class CaaResolver(Protocol):
     """The part of `common.dns.Pass` that this module uses."""
 
-    async def ask(self, name: str, kind: RecordType, /) -> Answer: ...
+    async def ask(self, name: str, kind: RecordType, /) -> Answer:
+        """Ask a resolver for the records of one type under a name."""
 
-    async def resolve_confirmed(self, name: str, /, *kinds: RecordType) -> list[Answer]: ...
+    async def resolve_confirmed(self, name: str, /, *kinds: RecordType) -> list[Answer]:
+        """Ask for records of several types; confirm with the zone's own servers what a resolver has in its cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """The relevant record set. `name` is the owner name of the records; without records any CA may issue. With an
-    `outcome` that is not known (`common.dns`) the decision is unknown."""
+    """The CAA record set that decides for a domain, and the name of its owner.
+
+    Without records any CA may issue. With an `outcome` that is not known (`common.dns`) the decision is unknown.
+    """
 
     outcome: Outcome
     name: str = ""
@@ -49,12 +53,16 @@ class Authorization:
 
     @property
     def is_known(self) -> bool:
+        """Whether the DNS answered, so that the decision is known."""
         return self.outcome.is_known
 
 
 async def find_authorization(questions: CaaResolver, domain: str) -> Authorization:
-    """The relevant record set of `domain` (§3). All of its parents are asked at once. Records that a resolver has may
-    be gone from the zone, whose own servers are then asked; they must not keep a certificate back for their TTL."""
+    """Find the record set that decides for `domain` (§3), asking for all of its parents at once.
+
+    Records that a resolver has may be gone from the zone, whose own servers are then asked; they must not keep a
+    certificate back for their TTL.
+    """
     labels = domain.split(".")
     names = [".".join(labels[index:]) for index in range(len(labels))]
     found = _closest(names, await asyncio.gather(*(questions.ask(name, "CAA") for name in names)))
@@ -65,6 +73,7 @@ async def find_authorization(questions: CaaResolver, domain: str) -> Authorizati
 
 
 def _closest(names: Iterable[str], answers: Iterable[Answer]) -> Authorization:
+    """Return the record set of the first name that has records, or an unknown one if an answer before it is missing."""
     for name, answer in zip(names, answers, strict=True):
         if answer.outcome is Outcome.RECORDS:
             return Authorization(answer.outcome, name, answer.values)
@@ -74,7 +83,7 @@ def _closest(names: Iterable[str], answers: Iterable[Answer]) -> Authorization:
 
 
 def may_issue(records: Iterable[str], identities: Iterable[str], account_url: str | None) -> bool:
-    """Whether a CA that calls itself one of `identities` may issue for single names to the account we have there.
+    """Return whether a CA named one of `identities` may issue for single names to our account there.
 
     `records` are ``flags tag value``. A CA without known identities passes where a record names any CA: only the CA
     knows its own name, and it checks CAA itself.

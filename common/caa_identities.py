@@ -13,7 +13,10 @@ Identities: TypeAlias = tuple[tuple[tuple[str, ...], str | None], ...]
 
 
 async def find_identities(database: Database, settings: Settings) -> Identities:
-    """Raises: `DatabaseUnavailable`."""
+    """Find what each configured CA calls itself in CAA records, and our account there.
+
+    Raises: `DatabaseUnavailable`.
+    """
     unknown = (settings.acme_caa_identities, None)
     if not settings.acme_directory:
         return (unknown,)

@@ -11,16 +11,22 @@ from typing import Protocol
 
 
 class Clock(Protocol):
+    """A source of the present time."""
+
     def now(self) -> datetime:
-        """The present, timezone-aware, in UTC."""
+        """Return the present, timezone-aware, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back; for measuring, never for dates."""
+        """Return seconds that never go back, for measuring and never for dates."""
 
 
 class SystemClock:
+    """The clock of this machine."""
+
     def now(self) -> datetime:
+        """Return the system's time."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
+        """Return the system's monotonic seconds."""
         return time.monotonic()

@@ -30,7 +30,10 @@ class Reached(StrEnum):
 
 
 class HttpEdgeProbe:
-    """One a process. `port` is where the world speaks HTTP. `policy`: `probing_policy`."""
+    """Asks over HTTP whether requests for a domain arrive at our edge. A process makes one.
+
+    `port` is where the edge is reached from outside over HTTP. `policy`: `probing_policy`.
+    """
 
     def __init__(self, keyring: Keyring, policy: AddressPolicy, *, port: int = 80) -> None:
         self._keyring = keyring
@@ -38,9 +41,11 @@ class HttpEdgeProbe:
         self._port = port
 
     async def __call__(self, questions: Pass, domain: str) -> bool:
+        """Return whether our edge answers for `domain`."""
         return await self.find(questions, domain) is Reached.US
 
     async def find(self, questions: Pass, domain: str) -> Reached:
+        """Find out where requests for `domain` arrive."""
         answers = await questions.resolve_confirmed(domain, "A", "AAAA")
         addresses = [address for answer in answers for address in answer.values]
         if not addresses:
@@ -57,7 +62,7 @@ class HttpEdgeProbe:
         return Reached.US if hmac.compare_digest(answer, expected) else Reached.ANOTHER
 
     async def _get(self, domain: str, addresses: list[str], nonce: str, size: int) -> bytes:
-        """The first bytes of a 200; nothing for any other status."""
+        """Return the first bytes of a 200 response's body; nothing for any other status."""
         url = f"http://{domain}:{self._port}{PROBE_PATH}{nonce}"
         async with (
             pinned_session(self._policy, addresses, longest_seconds=_LONGEST_SECONDS) as session,
@@ -69,6 +74,6 @@ class HttpEdgeProbe:
 
 
 def probing_policy(settings: Settings) -> AddressPolicy:
-    """As others are dialled (`common.addresses.own_policy`), but our own edge's plain port may be: it is looked for."""
+    """Return the policy of `common.addresses.tenant_policy`, except that our edge's plain port may be dialled."""
     listeners = [listen for listen in settings.listeners if listen != settings.edge_http]
     return AddressPolicy(settings.allow_private_addresses, listeners, denied=settings.deny_addresses)

@@ -19,24 +19,29 @@ NOTICE = timedelta(days=1)
 
 
 class EndpointVerdict(Enum):
-    GO_ON = auto()
+    """What is done about a failing endpoint."""
+
+    NO_ACTION = auto()
     WARN = auto()
     DISABLE = auto()
 
 
 def judge_endpoint(endpoint: Endpoint, *, is_gone: bool, now: datetime) -> EndpointVerdict:
-    """Decide after a failure. `is_gone`: the endpoint answered 410."""
+    """Decide what is done about an endpoint after a failure.
+
+    `is_gone`: the endpoint answered 410.
+    """
     if is_gone:
         return EndpointVerdict.DISABLE
     failing_for = now - (endpoint.failing_since or now)
     if endpoint.warned_at is None:
-        return EndpointVerdict.WARN if failing_for >= WARN_AFTER else EndpointVerdict.GO_ON
+        return EndpointVerdict.WARN if failing_for >= WARN_AFTER else EndpointVerdict.NO_ACTION
     has_had_notice = now - endpoint.warned_at >= NOTICE
-    return EndpointVerdict.DISABLE if failing_for >= DISABLE_AFTER and has_had_notice else EndpointVerdict.GO_ON
+    return EndpointVerdict.DISABLE if failing_for >= DISABLE_AFTER and has_had_notice else EndpointVerdict.NO_ACTION
 
 
 def disables_at(endpoint: Endpoint) -> datetime | None:
-    """When the next failure disables an endpoint that was warned about."""
+    """Return when the next failure disables an endpoint that was warned about, or None if none would."""
     if endpoint.failing_since is None or endpoint.warned_at is None or endpoint.disabled_at is not None:
         return None
     return max(endpoint.failing_since + DISABLE_AFTER, endpoint.warned_at + NOTICE)

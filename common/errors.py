@@ -41,5 +41,7 @@ class SecretUnreadable(FrontageError):
 
 
 class FenceLost(FrontageError):
-    """Another worker holds the claimed row, or the row is gone: the result of this work must not be stored
-    (`monitor.claims`)."""
+    """Another worker holds the claimed row, or the row is gone.
+
+    The result of this work must not be stored (`monitor.claims`).
+    """

@@ -1,5 +1,7 @@
-"""Renders measurements in Prometheus' text format. A separate module, so that only processes that are scraped load
-the library."""
+"""Renders measurements in Prometheus' text format.
+
+A separate module, so that only processes that are scraped load the library.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,23 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def render(families: Iterable[Family], *, with_process: bool = False) -> bytes:
-    """Prometheus' text format, to be sent as `CONTENT_TYPE`; with this process' CPU time, memory and descriptors if
-    `with_process`."""
+    """Render families in Prometheus' text format, to be sent as `CONTENT_TYPE`.
+
+    `with_process` adds this process' CPU time, memory and descriptors.
+    """
     registry = CollectorRegistry(auto_describe=False)
     if with_process:
         ProcessCollector(registry=registry)
-    registry.register(_Given(list(families)))
+    registry.register(_FamilyCollector(list(families)))
     return generate_latest(registry)
 
 
-class _Given(Collector):
+class _FamilyCollector(Collector):
     def __init__(self, families: list[Family]) -> None:
         self._families = families
 
     def collect(self) -> Iterator[Metric]:
+        """Convert the families to the library's types."""
         return map(_to_prometheus, self._families)
 
 

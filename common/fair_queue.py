@@ -41,10 +41,10 @@ class _Waiter:
 
 
 class FairQueue:
-    """Used by the tasks of one event loop.
+    """Admits requests up to a capacity, in fair order. Used by the tasks of one event loop.
 
-    Mutable state: the free capacity; the waiters, as a heap, which may still contain cancelled ones, and how many of
-    them are live; and, for tenants with live waiters only, their number and their last finish tag.
+    Mutable state: the free capacity; the waiters, as a heap, which may still contain cancelled ones, and how many
+    of them are live; and, for tenants with live waiters only, their number and their last finish tag.
     """
 
     def __init__(
@@ -121,8 +121,10 @@ class FairQueue:
         return waiter
 
     def _forget(self, waiter: _Waiter) -> None:
-        """The waiter leaves the queue. Without another one its tenant's last tag is of no use: it is served already,
-        or was never paid for."""
+        """Take a waiter out of the queue's counts.
+
+        Without another waiter its tenant's last tag is of no use: it is served already, or was never paid for.
+        """
         self._live -= 1
         self._waiting[waiter.tenant] -= 1
         if not self._waiting[waiter.tenant]:

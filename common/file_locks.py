@@ -27,7 +27,7 @@ class ProcessIdentity:
 
     @classmethod
     def of(cls, pid: int) -> ProcessIdentity | None:
-        """Return None when there is no such process; a zombie does not count."""
+        """Return the identity of the process `pid`, or None when there is none; a zombie does not count."""
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
         except OSError:
@@ -36,6 +36,7 @@ class ProcessIdentity:
         return None if state in "ZX" else cls(pid, int(fields[18]))
 
     def is_alive(self) -> bool:
+        """Return whether this very process still runs."""
         return ProcessIdentity.of(self.pid) == self
 
 
@@ -47,7 +48,7 @@ class FileLock:
 
     @classmethod
     def try_acquire(cls, path: Path) -> FileLock | None:
-        """Return None when another process holds the lock.
+        """Acquire the lock at `path`, or return None when another process holds it.
 
         Raises: OperatorError when the file cannot be opened.
         """
@@ -65,6 +66,7 @@ class FileLock:
         return cls(descriptor)
 
     def fileno(self) -> int:
+        """Return the descriptor that holds the lock."""
         assert self._descriptor is not None, "released"
         return self._descriptor
 
@@ -94,6 +96,7 @@ def last_holder(path: Path) -> ProcessIdentity | None:
 
 
 def is_held(path: Path) -> bool:
+    """Return whether a process holds the lock at `path`."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -105,7 +108,7 @@ def is_held(path: Path) -> bool:
 
 
 def kill_holders(path: Path, programs: frozenset[str]) -> None:
-    """SIGKILL every process that has this very file open and runs one of `programs`."""
+    """Send SIGKILL to every process that has this very file open and runs one of `programs`."""
     lock = path.stat()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

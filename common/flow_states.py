@@ -16,6 +16,8 @@ from common.errors import FrontageError
 
 
 class State(StrEnum):
+    """Where a flow stands."""
+
     CHOOSING = "choosing"  # no domain yet
     CHECKING = "checking"  # provider, zone and ways are being looked at
     UNCHECKED = "unchecked"  # the DNS could not be asked: `error` holds the reason; plan looks again
@@ -33,17 +35,19 @@ class State(StrEnum):
 
 
 class Move(StrEnum):
+    """A change of a flow's state."""
+
     CHOOSE = "choose"  # a domain; person
-    LOOK = "look"  # at the zone, once more; person
+    INSPECT = "inspect"  # the zone, once more; person
     PLAN = "plan"  # monitor
-    FAIL_TO_LOOK = "fail_to_look"  # monitor
+    INSPECTION_FAILED = "inspection_failed"  # monitor
     APPLY = "apply"  # person
     HAND_OVER = "hand_over"  # to the person's hands, or to a Domain Connect provider; person
     WRITTEN = "written"  # api, or monitor
     HALT = "halt"  # api, or monitor
-    SEE_LIVE = "see_live"  # monitor
+    RECORDS_FOUND = "records_found"  # monitor
     TIME_OUT = "time_out"  # monitor
-    LOOK_AGAIN = "look_again"  # for the records; person
+    SEARCH_AGAIN = "search_again"  # for the records; person
     FINISH = "finish"  # monitor
     ENROL_AGAIN = "enrol_again"  # what failed; person
     UNDO = "undo"  # person
@@ -58,16 +62,19 @@ _BEFORE_WRITING = (_S.CHOOSING, _S.CHECKING, _S.UNCHECKED, _S.PLANNED)
 TRANSITIONS: Mapping[Move, tuple[frozenset[State], State]] = MappingProxyType(
     {
         Move.CHOOSE: (frozenset(_BEFORE_WRITING), _S.CHECKING),
-        Move.LOOK: (frozenset({_S.CHECKING, _S.UNCHECKED, _S.PLANNED, _S.HALTED, _S.WAITING, _S.UNDONE}), _S.CHECKING),
+        Move.INSPECT: (
+            frozenset({_S.CHECKING, _S.UNCHECKED, _S.PLANNED, _S.HALTED, _S.WAITING, _S.UNDONE}),
+            _S.CHECKING,
+        ),
         Move.PLAN: (frozenset({_S.CHECKING}), _S.PLANNED),
-        Move.FAIL_TO_LOOK: (frozenset({_S.CHECKING}), _S.UNCHECKED),
+        Move.INSPECTION_FAILED: (frozenset({_S.CHECKING}), _S.UNCHECKED),
         Move.APPLY: (frozenset({_S.PLANNED}), _S.APPLYING),
         Move.HAND_OVER: (frozenset({_S.PLANNED}), _S.WAITING),
         Move.WRITTEN: (frozenset({_S.APPLYING}), _S.PROPAGATING),
         Move.HALT: (frozenset({_S.APPLYING, _S.UNDOING}), _S.HALTED),
-        Move.SEE_LIVE: (frozenset({_S.WAITING, _S.PROPAGATING}), _S.ENROLLING),
+        Move.RECORDS_FOUND: (frozenset({_S.WAITING, _S.PROPAGATING}), _S.ENROLLING),
         Move.TIME_OUT: (frozenset({_S.WAITING, _S.PROPAGATING}), _S.TIMED_OUT),
-        Move.LOOK_AGAIN: (frozenset({_S.WAITING, _S.PROPAGATING, _S.TIMED_OUT}), _S.PROPAGATING),
+        Move.SEARCH_AGAIN: (frozenset({_S.WAITING, _S.PROPAGATING, _S.TIMED_OUT}), _S.PROPAGATING),
         Move.FINISH: (frozenset({_S.ENROLLING}), _S.FINISHED),
         Move.ENROL_AGAIN: (frozenset({_S.ENROLLING, _S.FINISHED}), _S.ENROLLING),
         Move.UNDO: (
@@ -89,13 +96,16 @@ class NotPossible(FrontageError):
     """The flow is in a state in which the move cannot be made."""
 
     def __init__(self, state: State, move: Move) -> None:
-        super().__init__(f"a flow that is {state} cannot {move}")
+        super().__init__(f"a flow that is {state} cannot {move.replace('_', ' ')}")
         self.state = state
         self.move = move
 
 
-def after(state: State, move: Move) -> State:
-    """Raises: `NotPossible`."""
+def next_state(state: State, move: Move) -> State:
+    """Return the state that a move leads to.
+
+    Raises: `NotPossible`.
+    """
     begins, ends = TRANSITIONS[move]
     if state not in begins:
         raise NotPossible(state, move)
@@ -103,4 +113,5 @@ def after(state: State, move: Move) -> State:
 
 
 def is_possible(state: State, move: Move) -> bool:
+    """Return whether the move can be made in this state."""
     return state in TRANSITIONS[move][0]

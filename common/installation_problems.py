@@ -32,7 +32,10 @@ _AFTER_AN_OUTAGE: Final = "after an outage of the database it reports again with
 
 @dataclass(frozen=True, slots=True)
 class InstallationProblem:
-    """`seen` and `remedy` are the parts of a sentence; `is_critical` as the severity of an alert."""
+    """Something that an operator should put right.
+
+    `seen` and `remedy` are the parts of a sentence; `is_critical` as the severity of an alert.
+    """
 
     subject: str
     seen: str
@@ -41,10 +44,12 @@ class InstallationProblem:
 
     @property
     def text(self) -> str:
+        """The problem and its remedy as a sentence."""
         return f"{self.seen}: {self.remedy}."
 
 
 def find_problems(status: InstallationStatus) -> list[InstallationProblem]:
+    """Find everything in the installation that needs an operator."""
     return [
         *_edges(status),
         *_monitors(status),
@@ -57,7 +62,7 @@ def find_problems(status: InstallationStatus) -> list[InstallationProblem]:
 
 
 def list_problems(status: InstallationStatus) -> list[str]:
-    """Return what an operator should look at now, in sentences."""
+    """Return the problems of the installation as sentences for an operator."""
     return [problem.text for problem in find_problems(status)]
 
 
@@ -97,7 +102,7 @@ def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
 
 
 def forget_remedy(edge: EdgeNode) -> str:
-    """Name the command for an edge that will not come back."""
+    """Return the advice for an edge that will not come back: the command that removes it."""
     return f"`frontage edge forget {edge.label}` if it was removed"
 
 
@@ -120,7 +125,7 @@ def _monitors(status: InstallationStatus) -> Iterator[InstallationProblem]:
 
 
 def _clause(reason: str) -> str:
-    """Without the full stop, to stand within a sentence."""
+    """Remove the full stop, so that the reason can stand within a sentence."""
     return reason.removesuffix(".")
 
 
@@ -129,7 +134,10 @@ def _time(at: datetime) -> str:
 
 
 def find_different_issuers(alive: Sequence[MonitorNode]) -> InstallationProblem | None:
-    """Monitors that use different authorities give domains certificates of one or the other by chance."""
+    """Report monitors that use different authorities.
+
+    Domains would get certificates of one or the other by chance.
+    """
     hosts: dict[str, set[str]] = {}
     for monitor in alive:
         hosts.setdefault(monitor.issuer, set()).add(monitor.host)

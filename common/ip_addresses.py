@@ -12,7 +12,7 @@ _WITH_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::[0-9]{1,5})?")
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address in `text`, without brackets, port or blanks; None where it is not one."""
+    """Return the address in `text`, without brackets, port or blanks, or None where it is not one."""
     try:
         return ip_address(text)
     except ValueError:
@@ -20,20 +20,24 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def limit_key(address: str) -> str:
-    """Return the client that limits count an address against: the IPv4 address, or the IPv6 /64, since a site has a
-    whole one (RFC 6177)."""
+    """Return the client that limits count an address against: the IPv4 address, or the IPv6 /64.
+
+    A site has a whole /64 (RFC 6177).
+    """
     return f"{IPv6Address(IPv6Address(address).packed[:8] + bytes(8))}/64" if ":" in address else address
 
 
 def site_key(client: str) -> str:
-    """Return the site that a client of `limit_key` belongs to: the IPv4 address, or the IPv6 /48, which is what a site
-    gets at most (RFC 6177)."""
+    """Return the site that a client of `limit_key` belongs to: the IPv4 address, or the IPv6 /48.
+
+    A /48 is what a site gets at most (RFC 6177).
+    """
     prefix, slash, _ = client.partition("/")
     return f"{IPv6Address(IPv6Address(prefix).packed[:6] + bytes(10))}/48" if slash else client
 
 
 def parse_client_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address in an element of ``X-Forwarded-For``, or of a peer; None where it is not one.
+    """Return the address in an element of ``X-Forwarded-For``, or of a peer, or None where it is not one.
 
     Proxies write it as it is, with a port, or in brackets as RFC 7239 §6 does. An IPv4 address in IPv6 form is one.
     """

@@ -1,5 +1,7 @@
-"""Waits until a change is live, which means applied by every edge with a lease. The wait is bounded, so that a dead
-edge cannot delay a request for long; an edge that reports that it cannot serve or follow is behind, and not waited for.
+"""Waits until a change is live, which means applied by every edge with a lease.
+
+The wait is bounded, so that a dead edge cannot delay a request for long; an edge that reports that it cannot serve or
+follow is behind, and not waited for.
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ _ANNOUNCING_LOOK = 4  # 35 ms after the first, when edges have long applied a co
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a change has come: `alive` edges hold a lease, and of these the ones `behind` do not serve it. Edges that
-    have `lapsed` report no more, and may serve what they last knew; those of them that are `lost` did so lately."""
+    """How far a change has come: `alive` edges hold a lease, and of these the ones `behind` do not serve it.
+
+    Edges that have `lapsed` report no more, and may serve what they last knew; those of them that are `lost` lapsed
+    lately.
+    """
 
     alive: int
     behind: tuple[EdgeNode, ...]
@@ -35,11 +40,12 @@ class Reach:
 
     @property
     def labels(self) -> list[str]:
+        """The labels of the edges that do not serve the change."""
         return [edge.label for edge in self.behind]
 
 
 async def await_edges(database: Database, clock: Clock, *, within_seconds: float) -> Reach:
-    """Wait for what is committed now to be live, or for `within_seconds`.
+    """Wait until edges serve what is committed now, or for `within_seconds`.
 
     Raises: `DatabaseUnavailable`.
     """

@@ -26,7 +26,7 @@ _COLOURS = {logging.DEBUG: 32, logging.INFO: 32, logging.WARNING: 33, logging.ER
 
 @dataclass(slots=True)
 class _LogOutput:
-    """Where the lines of this process go; one a process, as standard error is. Written by `configure` only."""
+    """Writes the lines of this process; one a process, as standard error is. Changed by `configure` only."""
 
     role: str | None = None
     least_level: int = logging.INFO
@@ -60,19 +60,23 @@ class Logger:
         self._name = name
 
     def log(self, level: int, message: str, /, **fields: Any) -> None:
-        """Log at a level that the caller found out: one of `logging`'s numbers."""
+        """Log at a level that the caller determines, one of `logging`'s numbers."""
         self._log(level, message, fields)
 
     def debug(self, message: str, /, **fields: Any) -> None:
+        """Log details that only help to find an error in the program."""
         self._log(logging.DEBUG, message, fields)
 
     def info(self, message: str, /, **fields: Any) -> None:
+        """Log an event of normal operation."""
         self._log(logging.INFO, message, fields)
 
     def warning(self, message: str, /, **fields: Any) -> None:
+        """Log an event that may need an operator's attention."""
         self._log(logging.WARNING, message, fields)
 
     def error(self, message: str, /, **fields: Any) -> None:
+        """Log a failure."""
         self._log(logging.ERROR, message, fields)
 
     def exception(self, message: str, /, **fields: Any) -> None:
@@ -111,7 +115,10 @@ def _render_json(entry: dict[str, Any]) -> str:
 
 
 def _render_text(level: int, entry: dict[str, Any]) -> str:
-    """``time [level] message field=value …``; then the traceback. Control characters are escaped."""
+    """Render a line as ``time [level] message field=value …``, with control characters escaped.
+
+    The traceback follows, if there is one.
+    """
     fields = dict(entry)
     message, name, timestamp = fields.pop("event"), fields.pop("level"), fields.pop("timestamp")
     exception = fields.pop("exception", None)

@@ -1,7 +1,7 @@
-"""Measurements of the machine and the event loop that a role runs on. Owns no listener: each role's admin port shows
-them.
+"""Measurements of the machine and the event loop that a role runs on.
 
-The clock is shown as it is at the moment of a scrape, so that Prometheus can compare it with its own.
+Owns no listener: each role's admin port shows them. The clock is shown as it is at the moment of a scrape, so that
+Prometheus can compare it with its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SAMPLES = 120
 
 
 def measure_machine(directory: Path, clock: Clock | None = None) -> list[Family]:
-    """This machine's clock, and the disk that holds `directory`; no disk where it does not exist."""
+    """Measure this machine's clock, and the disk that holds `directory`, if it exists."""
     now = (clock or SystemClock()).now().timestamp()
     families = [Family.of("frontage_clock_timestamp_seconds", "This machine's clock, since 1970.", "gauge", now)]
     try:
@@ -35,7 +35,10 @@ def measure_machine(directory: Path, clock: Clock | None = None) -> list[Family]
 
 
 class LoopLag:
-    """How late the event loop runs what is due. Created and run by the admin listener; holds a minute of samples."""
+    """Measures how late the event loop runs what is due.
+
+    Created and run by the admin listener; holds a minute of samples.
+    """
 
     def __init__(self) -> None:
         self._samples: deque[float] = deque(maxlen=_SAMPLES)
@@ -49,5 +52,6 @@ class LoopLag:
             self._samples.append(max(0.0, loop.time() - due_at))
 
     def families(self) -> list[Family]:
+        """Return the worst delay in the last minute, in seconds."""
         worst = max(self._samples, default=0.0)
         return [Family.of("frontage_loop_lag_seconds", "Worst delay of the event loop in a minute.", "gauge", worst)]

@@ -34,16 +34,17 @@ class Family:
 
     @classmethod
     def of(cls, name: str, help_text: str, kind: Literal["counter", "gauge"], value: float) -> Family:
-        """A family without labels."""
+        """Make a family of one number, without labels."""
         return cls(name, help_text, kind, samples={(): [value]})
 
     def to_plain(self) -> list[Any]:
-        """JSON's types only; `from_plain` turns it back."""
+        """Convert the family to JSON's types only; `from_plain` converts it back."""
         samples = [[labels, numbers] for labels, numbers in self.samples.items()]
         return [self.name, self.help, self.kind, self.label_names, self.bounds, samples]
 
     @classmethod
     def from_plain(cls, plain: Sequence[Any]) -> Family:
+        """Read a family that `to_plain` wrote."""
         name, help_text, kind, label_names, bounds, samples = plain
         by_labels = {tuple(labels): list(numbers) for labels, numbers in samples}
         return cls(name, help_text, kind, tuple(label_names), tuple(bounds), by_labels)
@@ -57,7 +58,7 @@ class Aggregate:
         self._departed: list[Family] = []
 
     def report(self, process: int, families: list[Family]) -> None:
-        """What `process` has counted so far; replaces what it reported before."""
+        """Replace what `process` reported before with what it has counted so far."""
         self._living[process] = families
 
     def retire(self, process: int) -> None:
@@ -66,12 +67,16 @@ class Aggregate:
         self._departed = add_up([*self._departed, *last])
 
     def families(self) -> list[Family]:
+        """Return the families of living and ended processes, added up."""
         living = [family for families in self._living.values() for family in families]
         return add_up([*self._departed, *living])
 
 
 def add_up(families: Iterable[Family]) -> list[Family]:
-    """One family a name, in order of first appearance; the given ones are left as they are."""
+    """Add up families of the same name, in order of first appearance.
+
+    The given families are left as they are.
+    """
     totals: dict[str, Family] = {}
     for family in families:
         total = totals.get(family.name)

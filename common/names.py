@@ -40,6 +40,7 @@ class DomainName:
 
     @property
     def is_root(self) -> bool:
+        """Whether the name is the registrable domain itself."""
         return self.subdomain is None
 
     def __str__(self) -> str:
@@ -47,7 +48,7 @@ class DomainName:
 
 
 def parse_domain(text: str) -> DomainName:
-    """The domain name that `text` spells.
+    """Parse a domain name that can be enrolled.
 
     Raises: `InvalidName`, also for a bare public suffix, which cannot be enrolled.
     """
@@ -59,8 +60,9 @@ def parse_domain(text: str) -> DomainName:
 
 
 def parse_subdomain(text: str, domain: str) -> str:
-    """Return the labels before `domain` (a canonical name) in canonical form. They are DNS names, not host names, so
-    underscores are allowed (RFC 8552).
+    """Return the labels before `domain` (a canonical name) in canonical form.
+
+    They are DNS names, not host names, so underscores are allowed (RFC 8552).
 
     Raises: `InvalidName`.
     """
@@ -76,7 +78,7 @@ def parse_subdomain(text: str, domain: str) -> str:
 
 
 def parse_host_name(text: str) -> str:
-    """Any host name in canonical form, single labels (``localhost``) and public suffixes too.
+    """Return any host name in canonical form, also a single label (``localhost``) or a public suffix.
 
     Raises: `InvalidName`.
     """
@@ -94,7 +96,10 @@ def parse_host_name(text: str) -> str:
 
 
 def _to_a_labels(text: str) -> str:
-    """Raises: `InvalidName`."""
+    """Convert a name to lower-case A-labels.
+
+    Raises: `InvalidName`.
+    """
     if text.isascii() and "xn--" not in (lowered := text.lower()):
         return lowered
     try:
@@ -110,5 +115,5 @@ def load_public_suffixes() -> None:
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    """The list as packaged, private section included; read once."""
+    """Return the list as packaged, private section included; it is read once."""
     return PublicSuffixList()

@@ -40,7 +40,7 @@ class RootRedirect(NamedTuple):
 
 
 class OriginProbe:
-    """One a process."""
+    """Asks origins over HTTP whether they answer. A process makes one."""
 
     def __init__(
         self,
@@ -50,8 +50,11 @@ class OriginProbe:
         api_domain: str | None = None,
         api: HostPort | None = None,
     ) -> None:
-        """Without `dns_servers`, the system's are asked. In the API's own process, `api_domain` is the one under which
-        edges forward to `api`, where it listens: that origin answers, or nothing would ask here."""
+        """Prepare to resolve names with `dns_servers`, or the system's if there are none.
+
+        In the API's own process, `api_domain` is the one under which edges forward to `api`, where it listens:
+        that origin answers, or no request would arrive here.
+        """
         self._api = (api_domain, api)
         self._policy = policy
         self._servers = [str(server) for server in dns_servers] or None
@@ -61,7 +64,10 @@ class OriginProbe:
         self._trusting.verify_mode = ssl.CERT_NONE
 
     async def __call__(self, text: str, domain: str, application: Application) -> RootRedirect | None:
-        """Ask the origin at the URL `text` for `domain` the way `application` has set. Raises: `Unreachable`."""
+        """Ask the origin at the URL `text` for `domain` the way `application` has set.
+
+        Raises: `Unreachable`.
+        """
         url = parse_application_url(text)
         if (domain, HostPort(url.host, url.port)) == self._api:
             return None
@@ -93,7 +99,10 @@ class OriginProbe:
             return RootRedirect(str(other), _other_root(other, domain, onward) is not None)
 
     async def _addresses(self, url: ApplicationUrl) -> list[str]:
-        """Raises: `Unreachable`."""
+        """Resolve the URL's host.
+
+        Raises: `Unreachable`.
+        """
         if url.address is not None:
             return [str(url.address)]
         try:
@@ -143,7 +152,7 @@ async def _fetch_head(
 
 
 def _why(error: aiohttp.ClientConnectorCertificateError) -> str:
-    """OpenSSL's words, such as ``certificate has expired``."""
+    """Return the reason that OpenSSL gives, such as ``certificate has expired``."""
     cause = error.certificate_error
     return f" ({cause.verify_message})" if isinstance(cause, ssl.SSLCertVerificationError) else ""
 

@@ -23,7 +23,10 @@ from common.ip_addresses import parse_address
 
 
 async def find_addresses(resolver: Resolver, host: str) -> list[str]:
-    """Of a URL's host, for `pinned_session`; none for a literal address, which aiohttp dials itself."""
+    """Resolve a URL's host for `pinned_session`.
+
+    There are none for a literal address, which aiohttp dials itself.
+    """
     if parse_address(host) is not None:
         return []
     async with resolver.open_pass() as questions:
@@ -38,13 +41,14 @@ def pinned_session(
     longest_seconds: float,
     tls: ssl.SSLContext | None = None,
 ) -> aiohttp.ClientSession:
-    """For one request, to be closed after it. `tls`: none trusts the system's authorities.
+    """Open a session that connects only to `addresses` that the policy allows.
 
-    It keeps no cookie, no connection and no proxy, decodes nothing, and ends whatever takes `longest_seconds`.
+    It is for one request, to be closed after it. It keeps no cookie, no connection and no proxy, decodes nothing,
+    and ends whatever takes `longest_seconds`. `tls`: without one, the system's authorities are trusted.
     """
     connector = aiohttp.TCPConnector(
-        resolver=_Known(addresses),
-        socket_factory=_Sockets(policy).open,
+        resolver=_PinnedResolver(addresses),
+        socket_factory=_CheckedSockets(policy).open,
         use_dns_cache=False,
         force_close=True,
         ssl=tls if tls is not None else True,
@@ -57,12 +61,15 @@ def pinned_session(
     )
 
 
-class _Sockets:
+class _CheckedSockets:
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
 
     def open(self, address_info: Any) -> socket.socket:
-        """Raises: OSError for an address the policy refuses; aiohttp then tries the next."""
+        """Create the socket for an address.
+
+        Raises: OSError for an address the policy refuses; aiohttp then tries the next.
+        """
         family, kind, protocol, _, (host, port, *_) = address_info
         try:
             self._policy.check(ip_address(host), port)
@@ -73,8 +80,8 @@ class _Sockets:
         return opened
 
 
-class _Known(AbstractResolver):
-    """Answers with the addresses the caller has found."""
+class _PinnedResolver(AbstractResolver):
+    """Answers with the addresses that the caller has found."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
@@ -82,7 +89,10 @@ class _Known(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Raises: OSError where there is no address: aiohttp asserts that there is one."""
+        """Return the pinned addresses for any host.
+
+        Raises: OSError where there is no address: aiohttp asserts that there is one.
+        """
         if not self._addresses:
             raise OSError(f"{host} has no address")
         return [
@@ -97,4 +107,5 @@ class _Known(AbstractResolver):
             for address in self._addresses
         ]
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Do nothing: the resolver holds nothing open."""

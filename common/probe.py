@@ -18,11 +18,12 @@ _NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 
 def new_nonce() -> str:
+    """Make a random nonce for one probe."""
     return secrets.token_urlsafe(24)
 
 
 def probe_answer(keyring: Keyring, domain: str, nonce: str) -> bytes | None:
-    """The body that answers for `domain` (canonical form); none when `nonce` is not one of ours."""
+    """Return the body that answers a probe for `domain` (canonical form), or None for a nonce that is not ours."""
     if not _NONCE.fullmatch(nonce):
         return None
     message = f"{nonce}.{domain}".encode()

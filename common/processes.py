@@ -78,8 +78,11 @@ def run_role(role: str, serve: Callable[[Settings, asyncio.Event], Awaitable[Non
 
 
 def settle_garbage_collector() -> None:
-    """Freeze the objects made during start-up: no collection looks at them again. `common` makes collections rare,
-    because the work in the loop makes few cycles (measured: they took a quarter of the CPU time of checks)."""
+    """Freeze the objects made during start-up, so that no collection looks at them again.
+
+    `common` makes collections rare, because the work in the loop makes few cycles (measured: they took a quarter of
+    the CPU time of checks).
+    """
     gc.collect()
     gc.freeze()
 
@@ -104,7 +107,7 @@ async def _serve_until_stopped(settings: Settings, serve: Callable[[Settings, as
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's where it is installed; plain asyncio runs the same code."""
+    """Return uvloop's factory where it is installed, otherwise None: plain asyncio runs the same code."""
     try:
         import uvloop  # noqa: PLC0415 - optional
     except ImportError:
@@ -153,7 +156,7 @@ def spawn(
 
 
 def _die_with_parent(parent_pid: int, death_signal: int) -> None:
-    """Runs in the child, between fork and exec."""
+    """Ask the kernel to signal this child when its parent dies. Runs in the child, between fork and exec."""
     _prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
     if os.getppid() != parent_pid:  # the parent died before prctl took effect
         os._exit(1)
@@ -242,8 +245,11 @@ class Group:
                 self._processes[name].kill()
 
     async def stop(self, delay_seconds: float = 0) -> None:
-        """Terminate all children, and kill those still running after `_STOP_SECONDS`, and `delay_seconds` for a child
-        that waits before it ends. Cancelling it (a second Ctrl-C) kills them at once."""
+        """Terminate all children, and kill those that do not end in time.
+
+        They have `_STOP_SECONDS`, and `delay_seconds` for a child that waits before it ends. A cancelled stop
+        (a second Ctrl-C) kills them at once.
+        """
         running = [process for process in self._processes.values() if process.poll() is None]
         try:
             for process in running:
@@ -262,7 +268,7 @@ class Group:
 
 
 class _ChildOutput:
-    """The standard output of one child. A thread copies it, so that a slow reader of our own output blocks no task."""
+    """Copies the standard output of one child, in a thread, so that a slow reader of our own output blocks no task."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
@@ -280,6 +286,7 @@ class _ChildOutput:
         return True
 
     def pass_on(self) -> None:
+        """Start to copy the output to our standard output."""
         os.set_blocking(self._pipe.fileno(), True)  # event loops make a pipe non-blocking
         self._thread = threading.Thread(target=self._copy, name="output", daemon=True)
         self._thread.start()

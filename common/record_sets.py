@@ -1,5 +1,6 @@
-"""The records monitored under one name as a set: applies edits to it, and keeps the last check's results for records
-that stay. Pure; two records are the same by `common.records.identity`.
+"""The records monitored under one name as a set: edits to it, and the last check's results for records that stay.
+
+Pure; two records are the same by `common.records.identity`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class LastResult:
 
 
 def distinct(records: Iterable[Record]) -> Records:
-    """Each record once, the first of its kind, in the order given."""
+    """Return each record once, the first of its kind, in the order given."""
     by_identity: dict[tuple[object, ...], Record] = {}
     for record in records:
         by_identity.setdefault(identity(record), record)
@@ -32,6 +33,7 @@ def distinct(records: Iterable[Record]) -> Records:
 
 
 def without(records: Records, unwanted: Records) -> Records:
+    """Return the records that are not among `unwanted`, in the order given."""
     gone = set(map(identity, unwanted))
     return tuple(record for record in records if identity(record) not in gone)
 

@@ -59,8 +59,11 @@ class InvalidRecord(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to watch, as its partner wrote it. `ttl` is in seconds; `priority` belongs to MX alone, where it may be
-    left out or stand in the value (``10 mail.example.``)."""
+    """A record to watch, as its partner wrote it.
+
+    `ttl` is in seconds; `priority` belongs to MX alone, where it may be left out or stand in the value (``10
+    mail.example.``).
+    """
 
     type: RecordType
     host: str
@@ -70,7 +73,7 @@ class Record:
 
 
 def parse_record(given: Any) -> Record:
-    """The record that a JSON object describes; unknown fields are ignored, null is the same as absent.
+    """Parse the record that a JSON object describes; unknown fields are ignored, null is the same as absent.
 
     Raises: `InvalidRecord`.
     """
@@ -115,18 +118,18 @@ def as_json(record: Record) -> dict[str, Any]:
 
 
 def from_json(stored: Mapping[str, Any]) -> Record:
-    """The record that `as_json` wrote, taken at its word."""
+    """Rebuild the record that `as_json` wrote, without checking it."""
     return Record(**stored)
 
 
 def identity(record: Record) -> tuple[str, str, str, str | None]:
-    """Type, host, value and priority in normal form: equal for what DNS cannot tell apart, whatever its ttl."""
+    """Return type, host, value and priority in normal form, equal for what DNS cannot tell apart, whatever its ttl."""
     priority, value = split_priority(record)
     return record.type, normal_name(record.host), normal_value(record.type, value), priority
 
 
 def owner_name(record: Record, domain: str) -> str:
-    """Whose record it is, in normal form; `domain` is the apex."""
+    """Return the name that holds the record, in normal form; `domain` is the apex."""
     host = record.host.strip()
     if host == APEX:
         return normal_name(domain)
@@ -134,7 +137,10 @@ def owner_name(record: Record, domain: str) -> str:
 
 
 def split_priority(record: Record) -> tuple[str | None, str]:
-    """An MX record's priority, without leading zeros and wherever it was written, and the rest of its value."""
+    """Return an MX record's priority, wherever it was written, and the rest of its value.
+
+    The priority has no leading zeros. Records of other types have none.
+    """
     if record.type != "MX":
         return None, record.value
     written, rest = preference(record.value)
@@ -144,13 +150,13 @@ def split_priority(record: Record) -> tuple[str | None, str]:
 
 
 def preference(value: str) -> tuple[str | None, str]:
-    """An MX value's priority as written before its host, None if it is not, and the rest (RFC 1035 §3.3.9)."""
+    """Return an MX value's priority as written before its host, or None, and the rest (RFC 1035 §3.3.9)."""
     written = _PREFERENCE.fullmatch(value)
     return (written[1], written[2]) if written else (None, value)
 
 
 def matches(record: Record, values: Collection[str]) -> bool:
-    """Whether `record` is among the values its owner has, each in normal form."""
+    """Return whether `record` is among the values of its owner, each in normal form."""
     priority, value = split_priority(record)
     normal = normal_value(record.type, value)
     if record.type == "MX":
@@ -168,9 +174,10 @@ def matches(record: Record, values: Collection[str]) -> bool:
 
 
 def normal_value(kind: str, text: str) -> str:
-    """What `text`, as a person or a zone file writes a value of that type, is in normal form.
+    """Return the normal form of a value that a person or a zone file writes.
 
-    An MX value is taken without its priority if it has none. What is no such value comes back stripped.
+    An MX value is taken without its priority if it has none. Text that is no value of that type comes back
+    stripped.
     """
     try:
         return normalize_value(kind, text)
@@ -179,7 +186,7 @@ def normal_value(kind: str, text: str) -> str:
 
 
 def normalize_value(kind: str, text: str) -> str:
-    """As `normal_value`, for values of that type only.
+    """Return the normal form as `normal_value` does, for values of that type only.
 
     Raises: ValueError, dns.exception.DNSException.
     """
@@ -187,7 +194,7 @@ def normalize_value(kind: str, text: str) -> str:
 
 
 def normal_name(text: str) -> str:
-    """`text` without its final dot, in lower-case A-labels; what is no name comes back in lower case."""
+    """Return a name in lower-case A-labels without its final dot; text that is no name comes back in lower case."""
     text = text.strip()
     if not _PLAIN_NAME.fullmatch(text):
         name = _parsed_name(text)
@@ -196,7 +203,7 @@ def normal_name(text: str) -> str:
 
 
 def text_of(octets: bytes) -> str:
-    """A text's octets so that people can read them and no two texts look the same."""
+    """Spell a text's octets so that people can read them and no two texts look the same."""
     try:
         text = octets.decode()
     except UnicodeDecodeError:
@@ -213,7 +220,7 @@ def _is_name(text: str) -> bool:
 
 
 def _parsed_name(text: str) -> dns.name.Name | None:
-    """None for what is none, and before the work that IDNA is for what cannot be one."""
+    """Parse a name, or return None, and do so before IDNA's work for text that cannot be one."""
     if len(text) > _MOST_HOST_CHARACTERS:
         return None
     if not text.isascii() and sum(not label.isascii() for label in _LABEL_ENDS.split(text)) > _MOST_U_LABELS:
@@ -247,7 +254,7 @@ def _text_value(text: str) -> str:
 
 
 def _readings(text: str, normal: str) -> set[str]:
-    """What else a text may mean, given by people who took it from a form or from a zone file."""
+    """Return what else a text may mean, from people who took it from a form or from a zone file."""
     readings = {normal}
     if not _QUOTED_TEXT.fullmatch(text.strip()):
         readings.add(text_of(text.encode()))
@@ -257,7 +264,10 @@ def _readings(text: str, normal: str) -> set[str]:
 
 
 def _unescaped(chunk: str) -> bytes:
-    """Raises: ValueError for an octet above 255."""
+    """Resolve the escapes of a zone file.
+
+    Raises: ValueError for an octet above 255.
+    """
     octets, position = bytearray(), 0
     for escape in _ESCAPE.finditer(chunk):
         octets += chunk[position : escape.start()].encode()
@@ -277,7 +287,10 @@ def _authorization(text: str) -> str:
 
 
 def authorization(flags: int, tag: str, value: str) -> str:
-    """A CAA record's normal form. The issuer it names is a domain name, its parameters are not (RFC 8659 §4.2)."""
+    """Return a CAA record's normal form.
+
+    The issuer it names is a domain name, its parameters are not (RFC 8659 §4.2).
+    """
     tag = tag.lower()
     if tag in ("issue", "issuewild"):
         issuer, semicolon, parameters = value.partition(";")
@@ -286,7 +299,7 @@ def authorization(flags: int, tag: str, value: str) -> str:
 
 
 def _start_of_authority(text: str) -> str:
-    """All seven fields, or the first one or two: who is primary, and whom to write to."""
+    """Normalize all seven fields, or only the first one or two: the primary server, and the mailbox."""
     names, numbers = (fields := text.replace("(", " ").replace(")", " ").split())[:2], fields[2:]
     if len(numbers) not in (0, 5):
         raise ValueError("an SOA record has seven fields")

@@ -55,7 +55,10 @@ _Stamp: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class MasterKey:
-    """A line of the key file; `room` if it holds the key of that room only, instead of the master key."""
+    """A line of the key file.
+
+    `room` is set if it holds the key of that room only, instead of the master key.
+    """
 
     id: bytes
     key: bytes = field(repr=False)
@@ -63,42 +66,47 @@ class MasterKey:
 
     @property
     def line(self) -> str:
+        """The key as a line of the key file."""
         key = base64.b64encode(self.key).decode()
         return " ".join(filter(None, (self.id.hex(), self.room, key))) + "\n"
 
     def room_key(self, room: Room) -> bytes | None:
-        """The key of that room; None if this line does not give it."""
+        """Return the key of that room, or None if this line does not give it."""
         if self.room is None:
             return _derive(self.key, f"room/{room}")
         return self.key if self.room == room else None
 
     def of_edge(self) -> MasterKey:
-        """What an edge needs of it."""
+        """Return the part of the key that an edge needs."""
         key = self.room_key("edge")
         assert key is not None, "every line gives the edges' room"
         return MasterKey(self.id, key, "edge")
 
 
 def room_of(identity: str) -> Room:
-    """The room of a secret with this identity."""
+    """Return the room of a secret with this identity."""
     return "edge" if identity.rpartition("/")[2] in EDGE_PURPOSES else "control"
 
 
 def new_master_key() -> MasterKey:
+    """Make a random master key."""
     return MasterKey(os.urandom(_KEY_ID_BYTES), os.urandom(32))
 
 
 class Keyring:
-    """Master keys by id; `current` seals. Created by `load_keyring`, held by a role for its life.
+    """Seals and opens secrets with the master keys of a file. Created by `load_keyring`, held by a role for its life.
 
     Mutable state: the keys, as the file last had them. A file that is gone or damaged meanwhile changes nothing.
     `revision` counts the files read: what did not open under one revision may open under the next.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises: `OperatorError`."""
+        """Read the key file.
+
+        Raises: `OperatorError`.
+        """
         self._path = path
-        self._stamp = _stamp(path)
+        self._stamp = _file_stamp(path)
         self.revision = 0
         self._take(read_key_file(path))
 
@@ -107,11 +115,13 @@ class Keyring:
 
     @property
     def current(self) -> bytes:
+        """The id of the key that seals."""
         self.follow_file()
         return self._current
 
     @property
     def ids(self) -> frozenset[bytes]:
+        """The ids of all keys in the file."""
         self.follow_file()
         return self._ids
 
@@ -121,12 +131,15 @@ class Keyring:
         return (self.current, "control") not in self._ciphers
 
     def derive(self, purpose: str) -> bytes:
-        """32 bytes for one purpose, the same in every process that has this key or its edges' part."""
+        """Derive 32 bytes for one purpose, the same in every process that has this key or its edges' part."""
         self.follow_file()
         return _derive(self._edge_key, purpose)
 
     def seal(self, secret: bytes, identity: str) -> bytes:
-        """An envelope that opens only with the same `identity`, e.g. ``"application/ab12/client-secret"``."""
+        """Seal a secret into an envelope that opens only with the same `identity`.
+
+        An identity is such as ``"application/ab12/client-secret"``.
+        """
         current, nonce = self.current, os.urandom(_NONCE_BYTES)
         cipher = self._ciphers.get((current, room_of(identity)))
         if cipher is None:
@@ -134,7 +147,10 @@ class Keyring:
         return _VERSION + current + nonce + cipher.encrypt(nonce, secret, identity.encode())
 
     def open(self, envelope: bytes, identity: str) -> bytes:
-        """Raises: `SecretUnreadable` when the key, the identity or the bytes are not the ones sealed."""
+        """Open an envelope.
+
+        Raises: `SecretUnreadable` when the key, the identity or the bytes are not the ones sealed.
+        """
         revision = self.revision
         try:
             return self._open(envelope, identity)
@@ -157,8 +173,11 @@ class Keyring:
             raise SecretUnreadable("a stored secret is damaged or belongs to another row") from error
 
     def has_key_for(self, envelope: bytes, identity: str) -> bool:
-        """Whether the key file has the key that the envelope was sealed under. The envelope is not opened: one that is
-        damaged passes, and so does what has not the form of an envelope."""
+        """Return whether the key file has the key that the envelope was sealed under.
+
+        The envelope is not opened: one that is damaged passes, and so does what has not the form of an
+        envelope.
+        """
         if envelope[:1] not in {_VERSION, _MASTER_VERSION} or len(envelope) <= _HEADER_BYTES:
             return True
         if key_id_of(envelope) not in self._ids:
@@ -168,7 +187,7 @@ class Keyring:
 
     def follow_file(self) -> int:
         """Read the file again if another has taken its place; return the `revision`."""
-        stamp = _stamp(self._path)
+        stamp = _file_stamp(self._path)
         if stamp not in (None, self._stamp):
             with suppress(OperatorError):
                 self._take(read_key_file(self._path))
@@ -194,12 +213,12 @@ def _derive(key: bytes, purpose: str) -> bytes:
 
 
 def key_id_of(envelope: bytes) -> bytes:
-    """Of the master key it was sealed under."""
+    """Return the id of the master key that the envelope was sealed under."""
     return envelope[1 : 1 + _KEY_ID_BYTES]
 
 
-def _stamp(path: Path) -> _Stamp | None:
-    """Another for each file that takes the path's place."""
+def _file_stamp(path: Path) -> _Stamp | None:
+    """Return a value that differs for each file that takes the path's place, or None without a file."""
     try:
         found = path.stat()
     except OSError:
@@ -218,7 +237,10 @@ def load_keyring(path: Path, *, create: bool = False) -> Keyring:
 
 
 def read_key_file(path: Path) -> tuple[MasterKey, ...]:
-    """Its keys, one at least; the first seals. Raises: `OperatorError`."""
+    """Read the keys of a file, at least one; the first seals.
+
+    Raises: `OperatorError`.
+    """
     try:
         lines = path.read_text("ascii").split("\n")
     except FileNotFoundError as error:
@@ -242,12 +264,18 @@ def read_key_file(path: Path) -> tuple[MasterKey, ...]:
 
 
 def write_key_file(path: Path, keys: Sequence[MasterKey]) -> None:
-    """Raises: `OperatorError`."""
+    """Replace the key file with one that holds `keys`; the first seals.
+
+    Raises: `OperatorError`.
+    """
     replace_file(path, "".join(each.line for each in keys).encode())
 
 
 def create_key_file(path: Path, keys: Sequence[MasterKey]) -> None:
-    """Write a new file, mode 0600. Raises: `OperatorError`, also when the file exists."""
+    """Write a new file, mode 0600.
+
+    Raises: `OperatorError`, also when the file exists.
+    """
     try:
         atomic_files.write_new_file(path, "".join(each.line for each in keys).encode())
     except OSError as error:
@@ -255,8 +283,7 @@ def create_key_file(path: Path, keys: Sequence[MasterKey]) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put another file in the place of the one that is there, at once and durably; it keeps its owner, and is for its
-    owner alone.
+    """Replace the file at `path` at once and durably; it keeps its owner, and only the owner can read it.
 
     Raises: `OperatorError`.
     """
@@ -269,7 +296,10 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def _parse_line(line: str) -> MasterKey:
-    """Raises: `ValueError`."""
+    """Parse a line of the key file.
+
+    Raises: `ValueError`.
+    """
     key_id, *room, text = line.split()
     key = base64.b64decode(text, validate=True)
     AESGCM(key)

@@ -32,7 +32,7 @@ _LONGEST_DELAY_SECONDS = 600
 
 
 class HostPort(NamedTuple):
-    """Where to listen or whom to ask; `host` is an IP literal or a name, without brackets."""
+    """Where to listen or what to connect to; `host` is an IP literal or a name, without brackets."""
 
     host: str
     port: int
@@ -42,7 +42,7 @@ class HostPort(NamedTuple):
 
 
 def parse_host_port(text: str, default_port: int | None = None) -> HostPort:
-    """``host:port``, ``[v6]:port``, or just a host where there is a default port.
+    """Parse ``host:port``, ``[v6]:port``, or just a host where there is a default port.
 
     Raises: ValueError.
     """
@@ -60,7 +60,7 @@ def parse_host_port(text: str, default_port: int | None = None) -> HostPort:
 
 
 class ExternalAccount(NamedTuple):
-    """What a CA that binds ACME accounts to its customers gave one of them (RFC 8555 §7.3.4)."""
+    """The credentials with which a CA binds an ACME account to its customer (RFC 8555 §7.3.4)."""
 
     authority: str  # the directory's host, with its port where the address has one
     key_id: str
@@ -123,7 +123,7 @@ def _share(text: str) -> float:
 
 
 def _number(text: str) -> float:
-    """NaN where it is none: no range holds it."""
+    """Read a number; return NaN for other text, because no range holds it."""
     try:
         return float(text)
     except ValueError:
@@ -135,7 +135,7 @@ def _or_off(read: _Reader[_T]) -> _Reader[_T | None]:
 
 
 def _each(read: _Reader[_T]) -> _Reader[tuple[_T, ...]]:
-    """Between commas."""
+    """Return a reader of values between commas."""
     return lambda text: tuple(read(part.strip()) for part in text.split(",") if part.strip())
 
 
@@ -237,8 +237,10 @@ def _default_state_dir() -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """One attribute a variable: ``edge_http`` is ``FRONTAGE_EDGE_HTTP``. Defaults say why where it is not plain; what
-    `repr` does not show is secret."""
+    """One attribute a variable: ``edge_http`` is ``FRONTAGE_EDGE_HTTP``.
+
+    Defaults say why where it is not plain; what `repr` does not show is secret.
+    """
 
     # Events that are logged on standard error: these and worse ones
     log_level: LogLevel = "info"
@@ -354,27 +356,32 @@ class Settings:
 
     @property
     def listeners(self) -> tuple[HostPort, ...]:
-        """Every address that a role of this installation listens on."""
+        """The addresses that the roles of this installation listen on."""
         given = (self.edge_http, self.edge_https, self.edge_admin, self.api_listen, self.api_admin, self.monitor_admin)
         return tuple(listen for listen in given if listen is not None)
 
     @property
     def key_file(self) -> Path:
+        """The path of the master key file."""
         return self.master_key_file or self.state_dir / "master.key"
 
     @property
     def base_url(self) -> str:
+        """The address of the API and the dashboard, as clients see it, without a slash at its end."""
         return (self.public_url or f"http://{self.api_listen}").rstrip("/")
 
     def https_url(self, name: str) -> str:
-        """Where a browser opens an enrolled name: at the edge's own port where all is on one machine, without a public
-        URL; else at 443, whatever port the edge listens on behind a load balancer."""
+        """Return the address at which a browser opens an enrolled name.
+
+        The port is the edge's own where all is on one machine, without a public URL; else 443, whatever port
+        the edge listens on behind a load balancer.
+        """
         port = self.edge_https.port if self.public_url is None else _HTTPS_PORT
         return f"https://{name}/" if port == _HTTPS_PORT else f"https://{name}:{port}/"
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Settings from `environ`.
+    """Read the settings from `environ`.
 
     Raises: `OperatorError` that names the variable and what is wrong with it.
     """
@@ -399,7 +406,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
 
 
 def without_secrets(settings: Settings) -> dict[str, str]:
-    """The variables from which `load` makes these settings again, but for the secret ones, on any machine."""
+    """Return the variables from which `load` makes these settings again on any machine, without the secret ones."""
     texts = {}
     for attribute in fields(settings):
         value = getattr(settings, attribute.name)
@@ -410,7 +417,7 @@ def without_secrets(settings: Settings) -> dict[str, str]:
 
 
 def _reader_of(kind: Any) -> _Reader[Any]:
-    """That of ``Annotated[type, reader]``, or of such a kind ``| None``."""
+    """Return the reader of ``Annotated[type, reader]``, or of such a kind ``| None``."""
     reader: _Reader[Any] = next(each for each in (kind, *get_args(kind)) if hasattr(each, "__metadata__")).__metadata__[
         0
     ]

@@ -23,10 +23,11 @@ PREVIOUS_KEY_LIFETIME = timedelta(hours=24)
 
 
 def mint_key() -> str:
+    """Make a random signature key, as text."""
     return secrets.token_hex(32)
 
 
 def sign(keys: Iterable[bytes], *, at: int, method: bytes, domain: bytes, target: bytes) -> bytes:
-    """The field's value; `at` is in unix seconds."""
+    """Return the field's value, with a signature for each key; `at` is in unix seconds."""
     text = b"%d\n%b\n%b\n%b" % (at, method, domain, target)
     return b"t=%d" % at + b"".join(b",v1=" + hmac.digest(key, text, "sha256").hex().encode() for key in keys)

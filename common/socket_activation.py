@@ -21,10 +21,10 @@ _VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 def take_passed_sockets(
     environ: MutableMapping[str, str], pid: int, role: str, *, needed: Collection[str], optional: Collection[str] = ()
 ) -> dict[str, list[socket.socket]]:
-    """The sockets passed to process `pid`, by name (FileDescriptorName=); empty without socket units. `needed` and
-    `optional` are the names that the role knows.
+    """Take the sockets passed to process `pid`, by name (FileDescriptorName=); none without socket units.
 
-    The variables are removed from `environ`: they are not for children.
+    `needed` and `optional` are the names that the role knows. The variables are removed from `environ`: they are
+    not for children.
 
     Raises: OperatorError for a name that the role does not know, and when one that it needs is missing.
     """
@@ -45,7 +45,10 @@ def take_passed_sockets(
 
 
 def check_address(passed: Iterable[socket.socket], address: HostPort, variable: str) -> None:
-    """Raises: OperatorError when a socket listens on another port than the settings say: redirects would be wrong."""
+    """Check that passed sockets listen on the port that the settings state, which redirects name.
+
+    Raises: OperatorError for another port.
+    """
     for listener in passed:
         port = listener.getsockname()[1]
         if port != address.port:
@@ -55,6 +58,6 @@ def check_address(passed: Iterable[socket.socket], address: HostPort, variable: 
 
 
 def one_for_each(passed: list[socket.socket], count: int) -> list[socket.socket]:
-    """`count` sockets for as many workers: those passed in turn, with duplicates of their descriptors as needed."""
+    """Return `count` sockets, one for each worker: those passed in turn, with duplicated descriptors as needed."""
     duplicates = (listener.dup() for listener in islice(cycle(passed), max(0, count - len(passed))))
     return [*passed, *duplicates]

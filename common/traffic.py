@@ -30,53 +30,63 @@ FIGURES: Final = BUCKETS + 4
 
 
 class TrafficKey(NamedTuple):
-    """`domain` is empty for all domains of the application."""
+    """A domain of an application; `domain` is empty for all domains of the application."""
 
     application_id: str
     domain: str
 
 
 def requests_of(counts: Sequence[int]) -> int:
+    """Return the number of requests in a domain's counts."""
     return sum(counts[:BUCKETS])
 
 
 def add_up(counts: Iterable[Sequence[int]]) -> list[int]:
-    """Place by place."""
+    """Add up the counts of several sources, place by place."""
     return [sum(figures) for figures in zip([0] * FIGURES, *counts, strict=True)]
 
 
 class TrafficReport:
-    """Counts by domain, of one or more sources. It grows with `add` until `shrink` is called."""
+    """Holds counts by domain, of one or more sources. It grows with `add` until `shrink` is called."""
 
     def __init__(self) -> None:
         self._counts: dict[TrafficKey, list[int]] = {}
 
     def add(self, key: TrafficKey, counts: Sequence[int]) -> None:
+        """Add the counts of a domain to those it has."""
         former = self._counts.get(key)
         self._counts[key] = list(counts) if former is None else add_up((former, counts))
 
     def merge(self, other: TrafficReport) -> None:
+        """Add the counts of another report, and keep only the busiest domains."""
         for key, counts in other._counts.items():
             self.add(key, counts)
         self.shrink()
 
     def shrink(self) -> None:
-        """Leave out all but the busiest. An application has as many requests as all its domains together."""
+        """Keep only the `MOST_REPORTED` busiest keys.
+
+        An application has as many requests as all its domains together.
+        """
         if len(self._counts) > MOST_REPORTED:
             busiest = nlargest(MOST_REPORTED, self._counts.items(), key=lambda item: requests_of(item[1]))
             self._counts = dict(busiest)
 
     def total(self) -> list[int]:
-        """Of all its applications."""
+        """Return the counts of all applications together."""
         return add_up(counts for key, counts in self._counts.items() if not key.domain)
 
     def to_plain(self) -> list[list[Any]]:
-        """JSON's types: application, domain and counts of each key, applications first; `from_plain` turns it back."""
+        """Convert the report to JSON's types: application, domain and counts of each key, applications first.
+
+        `from_plain` converts it back.
+        """
         ordered = sorted(self._counts.items(), key=lambda item: (item[0].domain != "", item[0]))
         return [[*key, counts] for key, counts in ordered]
 
     @classmethod
     def from_plain(cls, entries: Iterable[Sequence[Any]]) -> TrafficReport:
+        """Read a report that `to_plain` wrote."""
         report = cls()
         for application_id, domain, counts in entries:
             report.add(TrafficKey(application_id, domain), counts)
@@ -87,7 +97,10 @@ class TrafficReport:
 
 
 def percentile_seconds(latency: Sequence[int], part: float) -> float | None:
-    """The bound below which `part` of the requests were answered; None for no request, infinity beyond every bound."""
+    """Return the bound below which `part` of the requests were answered.
+
+    None for no request, infinity beyond every bound.
+    """
     total, passed = sum(latency), 0
     if not total:
         return None

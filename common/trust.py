@@ -9,7 +9,10 @@ from common.settings import Settings
 
 
 def authority_trust(settings: Settings) -> ssl.SSLContext:
-    """Raises: `OperatorError`."""
+    """Return the TLS context for connections to certificate authorities.
+
+    Raises: `OperatorError` if the operator's file of roots cannot be used.
+    """
     context = ssl.create_default_context()
     if settings.acme_ca_file is not None:
         try:

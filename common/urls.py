@@ -40,7 +40,10 @@ class InvalidUrl(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class ApplicationUrl:
-    """`host` is an A-label name or an IP literal without brackets; `path` is as written, often empty."""
+    """A URL of an origin.
+
+    `host` is an A-label name or an IP literal without brackets; `path` is as written, often empty.
+    """
 
     scheme: Literal["http", "https"]
     host: str
@@ -48,12 +51,12 @@ class ApplicationUrl:
     path: str
 
     def __str__(self) -> str:
-        """In canonical form."""
+        """Return the URL in canonical form."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
     @property
     def authority(self) -> str:
-        """Without the scheme's own port."""
+        """The host and port, without the scheme's own port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -66,7 +69,7 @@ class ApplicationUrl:
 
 
 def parse_root_path(text: str) -> str:
-    """A path that Power asks at the root of the origin (RFC 3986 §3.3); the slash in front may be left out.
+    """Check a path that Power asks at the root of the origin (RFC 3986 §3.3); the slash in front may be left out.
 
     Raises: `InvalidUrl`.
     """
@@ -79,7 +82,10 @@ def parse_root_path(text: str) -> str:
 
 
 def parse_application_url(text: str) -> ApplicationUrl:
-    """Raises: `InvalidUrl`."""
+    """Parse the URL of an origin.
+
+    Raises: `InvalidUrl`.
+    """
     match = _URL.fullmatch(text) if len(text) <= MAX_URL_CHARACTERS else None
     if match is None:
         raise InvalidUrl("expected http:// or https://, a host, and no userinfo, query or fragment")
@@ -91,9 +97,11 @@ def parse_application_url(text: str) -> ApplicationUrl:
 
 
 def parse_redirect_target(text: str) -> ApplicationUrl:
-    """Where ``redirectTo`` leads: a URL, or a host name, which is asked over https. Paths go before the request's.
+    """Parse the target of ``redirectTo``: a URL, or a host name, which is asked over https.
 
-    Raises: `InvalidUrl`, also for an address: it is another domain that one is sent to.
+    Paths go before the request's.
+
+    Raises: `InvalidUrl`, also for an address: a redirect leads to another domain.
     """
     url = parse_application_url(text if "://" in text else f"https://{text}")
     try:
@@ -104,8 +112,9 @@ def parse_redirect_target(text: str) -> ApplicationUrl:
 
 
 def parse_webhook_url(text: str) -> str:
-    """Where events are delivered, in canonical form: as an applicationUrl, and a query may follow, where many receivers
-    have their key.
+    """Return the URL to which events are delivered, in canonical form.
+
+    It is an applicationUrl, and a query may follow, where many receivers have their key.
 
     Raises: `InvalidUrl`.
     """
@@ -116,7 +125,10 @@ def parse_webhook_url(text: str) -> str:
 
 
 def _parse_host(text: str) -> str:
-    """Raises: `InvalidUrl`."""
+    """Return a URL's host in canonical form.
+
+    Raises: `InvalidUrl`.
+    """
     try:
         if text.startswith("["):
             return str(IPv6Address(text[1:-1]))

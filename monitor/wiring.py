@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from random import Random
 from typing import Any
 
-from common.addresses import AddressPolicy, own_policy
+from common.addresses import AddressPolicy, tenant_policy
 from common.clock import Clock
 from common.connect.settlement import Settlement
 from common.connect.zone_inspector import ZoneInspector
@@ -70,7 +70,7 @@ class MonitorWiring:
 
     @cached_property
     def _policy(self) -> AddressPolicy:
-        return own_policy(self.settings)
+        return tenant_policy(self.settings)
 
     def _resolver(self) -> Resolver:
         """Create a resolver. One for each kind of work, so that none waits for another's questions."""

@@ -80,10 +80,10 @@ def application_url(text: str | None) -> str | None:
 def webhook_url(text: str | None) -> str | None:
     """Read the URL of a webhook. Raises: `typer.BadParameter`."""
     from api.rules import application_settings as rules
-    from common.addresses import own_policy
+    from common.addresses import tenant_policy
     from common.settings import load
 
-    return _read(text, lambda given: rules.read_webhook_url(given, own_policy(load(os.environ))))
+    return _read(text, lambda given: rules.read_webhook_url(given, tenant_policy(load(os.environ))))
 
 
 def or_empty(parse: Callable[[str | None], str | None]) -> Callable[[str | None], str | None]:

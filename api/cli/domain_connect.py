@@ -137,7 +137,7 @@ async def _require_published(settings: Settings) -> None:
     that name.
     """
     from api.connect.signing import find_publication_fault, public_key_records
-    from common.addresses import own_policy
+    from common.addresses import tenant_policy
     from common.db import domain_connect_keys as db
     from common.db.address import resolve_dsn
     from common.db.pool import open_pool
@@ -152,7 +152,7 @@ async def _require_published(settings: Settings) -> None:
         following = _following(await db.list_keys(connection))
     texts = public_key_records(keyring.open(following.private_key, db.key_identity(following.label)))
     name = f"{following.label}.{settings.domain_connect_provider_id}"
-    async with Resolver(settings.dns_servers, own_policy(settings)).open_pass() as questions:
+    async with Resolver(settings.dns_servers, tenant_policy(settings)).open_pass() as questions:
         found = await questions.zone_questions(_MOST_QUESTIONS, servers_at_once=_SERVERS).ask(name, "TXT")
     if (fault := find_publication_fault(texts, found)) is not None:
         raise OperatorError(f"{name}: {fault}. {_OR_FORCE}")

@@ -59,7 +59,7 @@ from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
 from common.db.domains import CertificateState
 from common.db.pool import Connection, Database
 from common.errors import FenceLost, InvalidName
-from common.flow_states import Move, NotPossible, State, after
+from common.flow_states import Move, NotPossible, State, next_state
 from common.names import parse_domain
 from common.secrets import Keyring
 from common.settings import Settings
@@ -178,7 +178,7 @@ class ConnectService:
     async def look(self, flow: Flow) -> Flow:
         """Look at the zone again, for a new plan."""
         now = self.clock.now()
-        return await self._move(flow, Move.LOOK, lambda _: {"error": None, "handover": None, "due_at": now})
+        return await self._move(flow, Move.INSPECT, lambda _: {"error": None, "handover": None, "due_at": now})
 
     async def apply(self, flow: Flow, body: ApplyBody) -> Flow:
         """Write exactly the plan that was shown, or nothing. Raises: `Refused`."""
@@ -216,7 +216,7 @@ class ConnectService:
             "plan": found.plan.as_json(),
             "requested": [each.as_json() for each in found.requested],
         }
-        replanned = await self._move(flow, Move.LOOK, lambda _: changes, to=State.PLANNED)
+        replanned = await self._move(flow, Move.INSPECT, lambda _: changes, to=State.PLANNED)
         raise ZoneChanged(replanned)
 
     async def _hand_over(self, flow: Flow, found: ZoneInspection) -> Flow:
@@ -322,7 +322,7 @@ class ConnectService:
                     connection,
                     flow,
                     lease_seconds=LEASE_SECONDS,
-                    state=after(flow.state, move),
+                    state=next_state(flow.state, move),
                     way=way,
                     journal=[entry.as_json() for entry in journal],
                     error=None,
@@ -364,7 +364,7 @@ class ConnectService:
         A person who waits may ask as often as the rate limits let them.
         """
         if flow.state not in (State.ENROLLING, State.FINISHED):
-            return await self._move(flow, Move.LOOK_AGAIN, lambda _: {"due_at": self.clock.now()})
+            return await self._move(flow, Move.SEARCH_AGAIN, lambda _: {"due_at": self.clock.now()})
         if not any(each["status"] == "failed" for each in flow.enrolments):
             return flow
         return await self._move(flow, Move.ENROL_AGAIN, self._enrol_again)
@@ -464,7 +464,7 @@ def _pending_again(enrolment: Mapping[str, Any]) -> Mapping[str, Any]:
 def _possible(flow: Flow, move: Move) -> State:
     """Return the state after the move. Raises: `Refused`."""
     try:
-        return after(flow.state, move)
+        return next_state(flow.state, move)
     except NotPossible as error:
         raise Refused(FLOW_STATE, code=f"flow_{flow.state}", hint=str(error)) from error
 

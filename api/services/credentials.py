@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from api.errors import FORBIDDEN, Refused
-from common.accounts import Permission, hash_token, link_of, mint_key, mint_random_token
+from common.accounts import Permission, hash_token, mint_key, mint_random_token, sign_in_url
 from common.db import audit, passkeys, sessions, user_keys, users
 from common.db.grants import Ended
 from common.db.passkeys import StoredKey
@@ -42,7 +42,7 @@ async def mint_link(connection: Connection, base_url: str, user: User, *, by_key
     """
     token = mint_random_token()
     await sessions.create_link(connection, hash_token(token), user.id, sessions.LINK_LIFETIME, by_key=by_key)
-    return link_of(base_url, token)
+    return sign_in_url(base_url, token)
 
 
 async def refuse_ended_key(connection: Connection, by_key: str | None) -> None:

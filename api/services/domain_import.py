@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from api.services.domain_files import InvalidRow
-from common.addresses import AddressPolicy, own_policy
+from common.addresses import AddressPolicy, tenant_policy
 from common.db import domain_rows, monitored_domains
 from common.db.applications import Application
 from common.db.domain_rows import EnrolmentRow, MonitorRow, Row
@@ -59,7 +59,7 @@ class DomainImport:
     @classmethod
     def of(cls, settings: Settings, database: Database, application: Application) -> DomainImport:
         """Return an import by the rules of the installation's settings."""
-        return cls(database, application, OwnNames.of(settings), own_policy(settings))
+        return cls(database, application, OwnNames.of(settings), tenant_policy(settings))
 
     async def write(self, rows: Sequence[Row], *, is_dry: bool = False) -> list[Outcome | InvalidRow]:
         """Return what became of each row, or would: all rows are written in one transaction, or none.

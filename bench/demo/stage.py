@@ -246,7 +246,7 @@ async def _sign_in_link(settings: Settings) -> str:
     ):
         user = await users.find_user(connection, USER) or await users.create_user(connection, USER, is_operator=True)
         await sessions.create_link(connection, accounts.hash_token(token), user.id, sessions.LINK_LIFETIME)
-    return accounts.link_of(settings.base_url, token)
+    return accounts.sign_in_url(settings.base_url, token)
 
 
 async def _open_partner_site(lab: LabAddresses, api: str, application_id: str, client_secret: str) -> None:

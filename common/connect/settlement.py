@@ -21,7 +21,7 @@ from common.db.connect_flows import Changes, Flow
 from common.db.monitored_domains import MonitoredKey
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
-from common.flow_states import Move, State, after
+from common.flow_states import Move, State, next_state
 from common.records import from_json
 
 LEASE_SECONDS = 15.0
@@ -69,12 +69,12 @@ class Settlement:
         changes: Changes = {"journal": [entry.as_json() for entry in journal]}
         if not is_done:
             error = problem or (_NOT_WRITTEN if flow.attempts <= 1 else _INTERRUPTED)
-            changes |= {"state": after(flow.state, Move.HALT), "error": error.as_json(), "due_at": None}
+            changes |= {"state": next_state(flow.state, Move.HALT), "error": error.as_json(), "due_at": None}
         elif is_undo:
-            changes |= {"state": after(flow.state, Move.TAKEN_BACK), "error": None, "due_at": None}
+            changes |= {"state": next_state(flow.state, Move.TAKEN_BACK), "error": None, "due_at": None}
         else:
             moment = self.clock.now()
-            changes |= {"state": after(flow.state, Move.WRITTEN), "error": None, "since": moment, "looks": 0}
+            changes |= {"state": next_state(flow.state, Move.WRITTEN), "error": None, "since": moment, "looks": 0}
             changes |= {"due_at": moment}
         async with self.database.transaction() as connection:
             if is_done and is_undo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from common.addresses import own_policy
+from common.addresses import tenant_policy
 from common.caa_identities import find_identities
 from common.connect.domain_connect.discovery import Discovery
 from common.connect.domain_connect.recent import RecentAnswers
@@ -73,7 +73,7 @@ class ZoneInspector:
         def is_allowed(address: IPAddress) -> bool:
             return any(address in network for network in allowed)
 
-        found = Discovery(self.resolver, own_policy(self.settings), is_allowed, provider_id, recent=recent)
+        found = Discovery(self.resolver, tenant_policy(self.settings), is_allowed, provider_id, recent=recent)
         return (found if longest_seconds is None else replace(found, longest_seconds=longest_seconds)).discover
 
     async def _certificate_needs(self, hosts: frozenset[str]) -> CertificateNeeds:

@@ -35,8 +35,10 @@ _ZONE_SECONDS = 2.0  # for a zone whose servers do not answer; room for a lost d
 
 
 class Authoritative:
-    """Created by `Pass`, for one task. Mutable state: the answers so far, the questions left, and the servers that
-    have timed out."""
+    """Asks zones' own name servers. Created by `Pass`, for one task.
+
+    Mutable state: the answers so far, the questions left, and the servers that have timed out.
+    """
 
     def __init__(
         self,
@@ -51,10 +53,13 @@ class Authoritative:
         apex: str | None = None,
         suffixes: Delegations | None = None,
     ) -> None:
-        """`ends_at` in the loop's time. `resolve` finds name servers and their addresses. `servers_at_once`: of a zone,
-        asked at first; the others where those do not answer soon. `stand_ins`: configured resolvers that may be
-        authoritative themselves. `apex`: of the zone that the task is about. `suffixes`: the process' memory of public
-        suffixes."""
+        """Prepare to ask until `ends_at`, in the loop's time.
+
+        `resolve` finds name servers and their addresses. `servers_at_once`: so many servers of a zone are asked
+        at first; the others where those do not answer soon. `stand_ins`: configured resolvers that may be
+        authoritative themselves. `apex`: of the zone that the task is about. `suffixes`: the process' memory of
+        public suffixes.
+        """
         self._authority = authority
         self._resolve = resolve
         self._ends_at = ends_at
@@ -69,12 +74,14 @@ class Authoritative:
         self._silent: set[HostPort] = set()
 
     def ask(self, name: str, kind: RecordType) -> Awaitable[Answer]:
-        """The zone's answer about `name` itself: no CNAME is followed."""
+        """Ask the zone about `name` itself: no CNAME is followed."""
         return self._ask_once(name, kind, from_parent=False)
 
     def ask_parent(self, name: str) -> Awaitable[Answer]:
-        """The delegation of `name`: the NS records that the servers of the zone above have. NO_NAME: they know no such
-        name; NO_DATA: it is no zone of its own."""
+        """Ask for the delegation of `name`: the NS records that the servers of the zone above have.
+
+        NO_NAME: they know no such name; NO_DATA: it is no zone of its own.
+        """
         return self._ask_once(name, "NS", from_parent=True)
 
     async def follow(self, name: str, goals: Collection[str]) -> Chain:
@@ -110,7 +117,7 @@ class Authoritative:
         return combine([each.answer for each in found])
 
     async def _nearest(self, name: str) -> Delegation:
-        """Where the search for the zone of `name` begins."""
+        """Return the delegation at which the search for the zone of `name` begins."""
         is_within = self._apex is not None and (name == self._apex or name.endswith(f".{self._apex}"))
         begin = self._apex if is_within and self._apex is not None else name
         return await self._found.ask(begin, partial(self._find_nearest, begin))
@@ -126,7 +133,7 @@ class Authoritative:
         return found
 
     async def _ask_stand_ins(self, name: str, kind: RecordType) -> Answer:
-        """The first resolver's that has the zone itself, and is sure of it."""
+        """Return the answer of the first resolver that has the zone itself and answers the same twice."""
         for server in self._stand_ins:
             first, second = [(await self._ask_server(server, name, kind)).answer for _ in range(2)]
             combined = combine([first, second])  # servers rotate the records of a set
@@ -145,7 +152,7 @@ class Authoritative:
 
 
 def combine(answers: Sequence[Answer]) -> Answer:
-    """One answer from those of a zone's servers, by the rules above."""
+    """Combine the answers of a zone's servers into one, by the rules above."""
     known = [answer for answer in answers if answer.outcome.is_known]
     if not known:
         has_failed = any(answer.outcome is Outcome.SERVER_FAILURE for answer in answers)

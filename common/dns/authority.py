@@ -48,8 +48,10 @@ AskServer: TypeAlias = Callable[[HostPort, str, RecordType], Awaitable[ServerRep
 
 
 class Authority:
-    """One a process. Holds no answer, and at most `_MOST_AT_ONCE` sockets. `port` is another than 53 only in tests and
-    benchmarks."""
+    """Finds the name servers of zones and asks them. A process makes one.
+
+    Holds no answer, and at most `_MOST_AT_ONCE` sockets. `port` is another than 53 only in tests and benchmarks.
+    """
 
     def __init__(self, policy: AddressPolicy, *, port: int = DNS_PORT) -> None:
         self._policy = policy
@@ -68,12 +70,13 @@ class Authority:
         at_once: int = MOST_SERVERS,
         delegation: Delegation | None = None,
     ) -> list[ServerAnswer]:
-        """The answers of the servers of the zone that `name` is in, those that could not be asked included.
+        """Ask the servers of the zone that `name` is in; return also those that could not be asked.
 
-        `ask` may keep back questions in place of `ask_server`. With `grace_seconds`, servers that take so much longer
-        than the first useful reply count as not asked, and only `at_once` servers are asked at first: the next ones
-        when those have no useful reply within that time. With `delegation`, the search begins there: with that of the
-        zone above an apex, the servers are asked that know the delegation of the apex. Empty if no server can be found.
+        `ask` may keep back questions in place of `ask_server`. With `grace_seconds`, servers that take so much
+        longer than the first useful reply count as not asked, and only `at_once` servers are asked at first:
+        the next ones when those have no useful reply within that time. With `delegation`, the search begins
+        there: with that of the zone above an apex, the servers are asked that know the delegation of the apex.
+        Empty if no server can be found.
         """
         ask = ask or self.ask_server
         if delegation is None:
@@ -93,7 +96,10 @@ class Authority:
         return answers
 
     async def ask_server(self, server: HostPort, name: str, kind: RecordType, *, tenant: str = "") -> ServerReply:
-        """Without recursion. It ends within seconds. Tenants share the sockets evenly."""
+        """Ask one server without recursion; it ends within seconds.
+
+        Tenants share the sockets evenly.
+        """
         reply = await self._client.ask(server, name, kind, recursion=False, tenant=tenant)
         if isinstance(reply, Outcome):
             return ServerReply(Answer(reply))
@@ -103,8 +109,10 @@ class Authority:
         return read_authoritative(message, name, kind) if message else ServerReply(Answer(Outcome.SERVER_FAILURE))
 
     async def find_nearest(self, name: str, resolve: Resolve, *, most_servers: int = MOST_SERVERS) -> Delegation:
-        """The nearest zone at or above `name` whose name servers a resolver knows, and at least so many of its servers,
-        if it has them."""
+        """Find the nearest zone at or above `name` whose name servers a resolver knows.
+
+        Returns at least `most_servers` of its servers, if it has them.
+        """
         labels = name.split(".")
         for start in range(len(labels)):
             zone = ".".join(labels[start:])
@@ -117,7 +125,7 @@ class Authority:
     async def _addresses(
         self, referral: Referral, resolve: Resolve, most_servers: int
     ) -> tuple[tuple[HostPort, ...], int]:
-        """The addresses of so many servers, or of a few more, and the seconds for which they hold."""
+        """Find the addresses of so many servers, or of a few more, and the seconds for which they hold."""
         found = self._allowed(referral.glue)
         seconds = [0] if found else []
         names = [] if referral.glue else list(referral.names[:_MOST_NAMES])
@@ -129,7 +137,7 @@ class Authority:
         return tuple(found)[:MOST_SERVERS], min(seconds, default=0)
 
     def _allowed(self, addresses: Iterable[str]) -> dict[HostPort, None]:
-        """Each once, in their order."""
+        """Return the addresses that may be asked, each once, in their order."""
         return dict.fromkeys(HostPort(address, self._port) for address in addresses if self._may_ask(address))
 
     def _may_ask(self, address: str) -> bool:
@@ -148,7 +156,10 @@ async def _resolve_address(name: str, resolve: Resolve) -> Answer:
 async def _gather(
     questions: Sequence[Callable[[], Awaitable[ServerReply]]], grace_seconds: float | None, at_once: int
 ) -> list[ServerReply]:
-    """The replies of the questions that were asked, the first ones, in order; one that is given up is a time-out."""
+    """Return the replies of the questions that were asked, the first ones, in order.
+
+    A question that is given up is a time-out.
+    """
     if len(questions) == 1:
         return [await questions[0]()]
     if grace_seconds is None or not questions:

@@ -34,7 +34,7 @@ _OUTCOMES = {
 
 
 def open_channel(server: HostPort) -> aiodns.DNSResolver | None:
-    """None when this process has no room for another: the server could not be asked."""
+    """Open a channel to a server, or return None when this process has no room for another."""
     try:
         return aiodns.DNSResolver([str(server)], timeout=_TRY_SECONDS, tries=_TRIES, flags=_FLAGS)
     except (pycares.AresError, OSError):
@@ -42,11 +42,12 @@ def open_channel(server: HostPort) -> aiodns.DNSResolver | None:
 
 
 def outcome_of(error: aiodns.error.DNSError) -> Outcome:
+    """Return the outcome that an error of c-ares stands for."""
     return _OUTCOMES.get(error.args[0], Outcome.SERVER_FAILURE)
 
 
 def read_result(result: pycares.DNSResult, kind: RecordType, owner: str | None = None) -> Answer:
-    """The records of type `kind` in the answer section.
+    """Return the records of type `kind` in the answer section.
 
     With `owner`, a name in normal form, only those of that name: the section also holds the CNAMEs that a resolver
     followed, and the records they led to.

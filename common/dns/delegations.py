@@ -16,7 +16,7 @@ _MOST_ZONES = 20_000  # some 500 octets each
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """`servers`: of `zone`. `seconds`: for how long it holds, from when it was found; 0 if that is not known."""
+    """The servers of `zone`, which hold for `seconds` from when they were found; 0 if that is not known."""
 
     zone: str
     servers: tuple[HostPort, ...]
@@ -24,7 +24,10 @@ class Delegation:
 
 
 class Delegations:
-    """One a process. Mutable state: a delegation of each zone, and until when it holds, the oldest first."""
+    """Remembers the delegations of zones. A process makes one.
+
+    Mutable state: a delegation of each zone, and until when it holds, the oldest first.
+    """
 
     def __init__(self, *, longest_seconds: float, most_zones: int = _MOST_ZONES) -> None:
         self._longest_seconds = longest_seconds
@@ -32,8 +35,10 @@ class Delegations:
         self._kept: dict[str, tuple[Delegation, float]] = {}
 
     def find(self, name: str, apex: str, now: float) -> Delegation | None:
-        """Of the nearest zone that `name` may be in. None above `apex`: servers of a public suffix know only whom to
-        ask instead."""
+        """Return the delegation of the nearest zone that `name` may be in, if it is remembered.
+
+        None above `apex`: servers of a public suffix know only which servers to ask instead.
+        """
         zone = name
         while zone == apex or zone.endswith(f".{apex}"):
             if zone in self._kept:
@@ -45,6 +50,7 @@ class Delegations:
         return None
 
     def remember(self, delegation: Delegation, now: float) -> None:
+        """Remember a delegation that has servers, for as long as it holds."""
         if delegation.servers and delegation.seconds:
             self._kept.pop(delegation.zone, None)
             self._kept[delegation.zone] = delegation, now + min(delegation.seconds, self._longest_seconds)

@@ -27,11 +27,11 @@ class DirectReply:
     query: bytes
 
     def read(self, kind: RecordType) -> Answer | None:
-        """As `wire.read_reply`."""
+        """Read the reply as `wire.read_reply` does."""
         return wire.read_reply(self.message, self.query, kind)
 
     def parse(self) -> dns.message.Message | None:
-        """None for what is no DNS message."""
+        """Parse the reply with dnspython, or return None for what is no DNS message."""
         try:
             return dns.message.from_wire(self.message)
         except dns.exception.DNSException:
@@ -39,8 +39,10 @@ class DirectReply:
 
 
 class DirectClient:
-    """Holds no answer, and has at most `most_at_once` questions open, which tenants share evenly; so it has no more
-    sockets than that."""
+    """Asks servers by our own sockets, and holds no answer.
+
+    It has at most `most_at_once` questions open, which tenants share evenly; so it has no more sockets than that.
+    """
 
     def __init__(self, *, most_at_once: int) -> None:
         self._room = FairQueue(most_at_once)
@@ -49,8 +51,11 @@ class DirectClient:
     async def ask(
         self, server: HostPort, name: str, kind: RecordType, *, recursion: bool, tenant: str = ""
     ) -> DirectReply | Outcome:
-        """The reply, or how the question ended without one. By TCP where UDP truncates it. It ends within seconds
-        from when there is room for it."""
+        """Ask one server, by TCP where UDP truncates the reply.
+
+        Returns the reply, or how the question ended without one. It ends within seconds from when there is room
+        for it.
+        """
         edns = True
         for seconds in _TRIES_SECONDS:
             encode = partial(wire.encode_query, name, kind, recursion=recursion, edns=edns)
@@ -69,7 +74,10 @@ class DirectClient:
         return Outcome.TIMEOUT
 
     async def _exchange(self, server: HostPort, encode: Encode, seconds: float) -> DirectReply:
-        """Raises: `TimeoutError`, `OSError`, `EOFError`, `dns.exception.DNSException`."""
+        """Send a query and wait for its reply.
+
+        Raises: `TimeoutError`, `OSError`, `EOFError`, `dns.exception.DNSException`.
+        """
         async with asyncio.timeout(seconds):
             query, message = await self._sockets.ask(server, encode)
         if wire.is_truncated(message):
@@ -79,7 +87,10 @@ class DirectClient:
 
 
 async def _exchange_by_tcp(server: HostPort, query: bytes) -> bytes:
-    """Raises: `OSError`, `EOFError`."""
+    """Send a query by TCP and read its reply.
+
+    Raises: `OSError`, `EOFError`.
+    """
     reader, writer = await asyncio.open_connection(server.host, server.port)
     try:
         writer.write(len(query).to_bytes(2) + query)

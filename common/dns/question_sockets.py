@@ -31,13 +31,19 @@ Encode = Callable[[int], bytes]
 
 
 class QuestionSockets:
-    """Mutable state: the socket in use for each server; each closes itself, so there is nothing to close here."""
+    """Sends questions by UDP, many by one socket.
+
+    Mutable state: the socket in use for each server; each closes itself, so there is nothing to close here.
+    """
 
     def __init__(self) -> None:
         self._sockets: dict[HostPort, _QuestionSocket] = {}
 
     async def ask(self, server: HostPort, encode: Encode) -> tuple[bytes, bytes]:
-        """The query as sent and its reply. The caller sets the time-out. Raises: `OSError`."""
+        """Send a query; return it as sent, and its reply. The caller sets the time-out.
+
+        Raises: `OSError`.
+        """
         now = asyncio.get_running_loop().time()
         opened = self._sockets.get(server)
         if opened is None or not opened.can_ask(now):
@@ -50,10 +56,16 @@ class QuestionSockets:
 
 
 class _QuestionSocket:
-    """Mutable state: the open questions by id, and how many were asked."""
+    """A socket connected to one server.
+
+    Mutable state: the open questions by id, and how many were asked.
+    """
 
     def __init__(self, server: HostPort, ends_at: float, on_close: Callable[[_QuestionSocket], None]) -> None:
-        """Raises: `OSError`."""
+        """Open the socket.
+
+        Raises: `OSError`.
+        """
         self.server = server
         self._ends_at = ends_at
         self._on_close = on_close
@@ -69,10 +81,14 @@ class _QuestionSocket:
         asyncio.get_running_loop().add_reader(self._socket, self._read)
 
     def can_ask(self, now: float) -> bool:
+        """Return whether the socket takes another question."""
         return now < self._ends_at and self._asked < _MOST_QUESTIONS
 
     async def ask(self, encode: Encode) -> tuple[bytes, bytes]:
-        """Raises: `OSError`."""
+        """Send a query; return it as sent, and its reply.
+
+        Raises: `OSError`.
+        """
         query_id = self._choose_id()
         query, reply = encode(query_id), asyncio.get_running_loop().create_future()
         self._asked += 1

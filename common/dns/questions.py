@@ -36,11 +36,14 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`values` are in normal form (`common.records`): addresses, names in lower case without the trailing dot; there
+    """The answer to a question.
+
+    `values` are in normal form (`common.records`): addresses, names in lower case without the trailing dot; there
     are some only with RECORDS. `is_disputed`: other servers of the zone answered differently. `ttl_seconds`: of a
-    resolver's answer, how long it may still answer so, 0 where that is not known; of a zone's own server, the record's
-    TTL. `aliases`: the values of the CNAME record that a zone's own server has at the name, if the question was about
-    another type."""
+    resolver's answer, how long it may still answer so, 0 where that is not known; of a zone's own server, the
+    record's TTL. `aliases`: the values of the CNAME record that a zone's own server has at the name, if the
+    question was about another type.
+    """
 
     outcome: Outcome
     values: tuple[str, ...] = ()
@@ -51,9 +54,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Where a name's CNAMEs lead: `names` in their order, without the first. `end` is how the last question ended:
-    RECORDS when it stopped at a goal, else the outcome for a name without a CNAME. `is_disputed`: at some name, other
-    servers of the zone answered differently."""
+    """Where a name's CNAMEs lead: `names` in their order, without the first.
+
+    `end` is how the last question ended: RECORDS when it stopped at a goal, else the outcome for a name without a
+    CNAME. `is_disputed`: at some name, other servers of the zone answered differently.
+    """
 
     names: tuple[str, ...]
     end: Outcome

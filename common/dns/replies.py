@@ -43,7 +43,7 @@ class ServerReply:
 
 
 def read_authoritative(reply: dns.message.Message, name: str, kind: RecordType) -> ServerReply:
-    """The reply of a zone's own server to a question without recursion."""
+    """Read the reply of a zone's own server to a question without recursion."""
     owner, rcode = dns.name.from_text(name), reply.rcode()
     if rcode not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
         return ServerReply(Answer(Outcome.SERVER_FAILURE))
@@ -59,7 +59,10 @@ def read_authoritative(reply: dns.message.Message, name: str, kind: RecordType) 
 
 
 def read_recursive(reply: dns.message.Message, kind: RecordType, owner: str | None) -> Answer:
-    """The reply of a resolver. With `owner`, only records of that name count, not where a CNAME led."""
+    """Read the reply of a resolver.
+
+    With `owner`, only records of that name count, not where a CNAME led.
+    """
     if reply.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
         return Answer(Outcome.SERVER_FAILURE)
     if answer := _records(reply.answer, None if owner is None else dns.name.from_text(owner), kind):
@@ -69,19 +72,21 @@ def read_recursive(reply: dns.message.Message, kind: RecordType, owner: str | No
 
 
 def _absent_seconds(reply: dns.message.Message) -> int:
-    """How long a resolver may still answer so (RFC 2308 §5); 0 if the reply does not state it."""
+    """Return how long a resolver may still answer so (RFC 2308 §5); 0 if the reply does not state it."""
     soas = [rrset for rrset in reply.authority if rrset.rdtype == dns.rdatatype.SOA]
     return min((min(rrset.ttl, rrset[0].minimum) for rrset in soas), default=0)
 
 
 def is_below(referral: Referral | None, zone: str) -> bool:
-    """Whether it leads further down; any other referral would lead in circles."""
+    """Return whether a referral leads further down; any other would lead in circles."""
     return referral is not None and referral.zone != zone and (not zone or referral.zone.endswith(f".{zone}"))
 
 
 def _absence(reply: dns.message.Message, owner: dns.name.Name) -> Outcome:
-    """The outcome of an authoritative answer without the records asked for. An alias has no other records beside it,
-    and the response code is about the name that it leads to (RFC 6604 §3)."""
+    """Return the outcome of an authoritative answer without the records asked for.
+
+    An alias has no other records beside it, and the response code is about the name that it leads to (RFC 6604 §3).
+    """
     if any(rrset.name == owner and rrset.rdtype == dns.rdatatype.CNAME for rrset in reply.answer):
         return Outcome.NO_DATA
     if not any(rrset.rdtype == dns.rdatatype.SOA and owner.is_subdomain(rrset.name) for rrset in reply.authority):
@@ -100,7 +105,7 @@ def _referral(reply: dns.message.Message, owner: dns.name.Name) -> Referral | No
 
 
 def _records(section: Iterable[dns.rrset.RRset], owner: dns.name.Name | None, kind: RecordType) -> Answer | None:
-    """Without `owner`, of any name; None if there are none."""
+    """Return the records of a type and, if given, of one owner; None if there are none."""
     wanted = dns.rdatatype.from_text(kind)
     ours = [rrset for rrset in section if rrset.rdtype == wanted and owner in (None, rrset.name)]
     values = tuple(normal_value(kind, text) for text in _texts(ours))

@@ -37,10 +37,11 @@ _ZONE_SERVERS_AT_ONCE = 2  # where many names are asked about: one more than nee
 
 
 class Resolver:
-    """Asks the configured recursive resolvers. One a process; it holds no answer but the servers of public
-    suffixes, for minutes, and sockets only while a pass is open. Mutable state: how many are. At most `MOST_PASSES`
-    are open at once; the next wait. Without `servers`, each pass asks the system's own (`resolv_conf`), which may
-    stand on private addresses.
+    """Asks the configured recursive resolvers. A process makes one.
+
+    It holds no answer but the servers of public suffixes, for minutes, and sockets only while a pass is open.
+    Mutable state: how many passes are open. At most `MOST_PASSES` are open at once; the next wait. Without
+    `servers`, each pass asks the system's own (`resolv_conf`), which may stand on private addresses.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Resolver:
         resolv_conf: Path = SYSTEM_RESOLV_CONF,
         authority_port: int = DNS_PORT,
     ) -> None:
-        """`authority_port` is another than 53 only in tests and benchmarks.
+        """Prepare to ask `servers`; `authority_port` is another than 53 only in tests and benchmarks.
 
         Raises: `OperatorError` for a server the address policy refuses.
         """
@@ -63,7 +64,10 @@ class Resolver:
 
     @contextlib.asynccontextmanager
     async def open_pass(self, tenant: str = "") -> AsyncIterator[Pass]:
-        """A pass for one task, which must leave it soon. Tenants share the sockets to zones' own servers evenly."""
+        """Open a pass for one task, which must leave it soon.
+
+        Tenants share the sockets to zones' own servers evenly.
+        """
         async with self._room:
             self._open_passes += 1
             try:
@@ -76,7 +80,7 @@ class Resolver:
 
 
 class Pass:
-    """Made by `Resolver.open_pass`, which closes it. Its time runs from its making.
+    """Asks the questions of one task. Made by `Resolver.open_pass`, which closes it; its time begins then.
 
     `authoritative` asks the zones' own servers, which have no cache, within the same time.
     """
@@ -107,9 +111,11 @@ class Pass:
     def zone_questions(
         self, most_questions: int, apex: str | None = None, *, servers_at_once: int = _ZONE_SERVERS_AT_ONCE
     ) -> Authoritative:
-        """As `authoritative`, for a task that asks zones' own servers about many names; with `apex`, about the zone of
-        that apex. Where no server of a zone can be found, the resolvers themselves may stand in
-        (`common.dns.authoritative`)."""
+        """Open questions to zones' own servers, as `authoritative`, for a task that asks about many names.
+
+        With `apex`, they are about the zone of that apex. Where no server of a zone can be found, the resolvers
+        themselves may stand in (`common.dns.authoritative`).
+        """
         opened = Authoritative(
             self._authority,
             self._resolve,
@@ -125,7 +131,7 @@ class Pass:
         return opened
 
     async def ask(self, name: str, kind: RecordType) -> Answer:
-        """CNAMEs are followed by the resolver, unless `kind` is CNAME."""
+        """Ask a resolver, which follows CNAMEs unless `kind` is CNAME."""
         return await self._ask(name, kind, None)
 
     async def follow(self, name: str, goals: Collection[str]) -> Chain:
@@ -133,9 +139,11 @@ class Pass:
         return await follow_chain(self.ask, name, goals)
 
     async def ask_confirmed(self, name: str, kind: RecordType) -> Answer:
-        """The answer of the zone's own servers, since a resolver's may be as old as its TTL allows, that of "no such
-        name" too (RFC 2308 §5). The resolver's answer where no server of the zone can be asked; where the resolver
-        fails, so would the search for the zone's servers, and its failure is the answer."""
+        """Return the answer of the zone's own servers, or the resolver's where none of them can be asked.
+
+        A resolver's answer may be as old as its TTL allows, that of "no such name" too (RFC 2308 §5). Where the
+        resolver fails, so would the search for the zone's servers, and its failure is the answer.
+        """
         answer = await self.ask(name, kind)
         if not answer.outcome.is_known:
             return answer
@@ -143,11 +151,11 @@ class Pass:
         return confirmed if confirmed.outcome.is_known else answer
 
     async def follow_confirmed(self, name: str, goals: Collection[str]) -> Chain:
-        """As `follow`, by confirmed answers."""
+        """Follow CNAMEs as `follow` does, by confirmed answers."""
         return await follow_chain(self.ask_confirmed, name, goals)
 
     async def resolve_confirmed(self, name: str, *kinds: RecordType) -> list[Answer]:
-        """Confirmed answers about the name where the CNAMEs of `name` end, in the order of `kinds`."""
+        """Return confirmed answers about the name where the CNAMEs of `name` end, in the order of `kinds`."""
         chain = await self.follow_confirmed(name, ())
         end = chain.names[-1] if chain.names else name
         return list(await asyncio.gather(*(self.ask_confirmed(end, kind) for kind in kinds)))
@@ -172,7 +180,7 @@ class Pass:
         return Answer(failure)
 
     async def _ask_server(self, server: HostPort, name: str, kind: RecordType, owner: str | None) -> Answer:
-        """With an owner, the question is about name servers, which decide nothing."""
+        """Ask one server; with an owner, the question is about name servers, which decide nothing."""
         now = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(min(now + _SERVER_SECONDS, self._ends_at)):

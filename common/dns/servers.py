@@ -15,7 +15,10 @@ _MAX_SYSTEM_SERVERS = 3  # as the C library's MAXNS
 
 
 def refuse_forbidden(server: HostPort, policy: AddressPolicy) -> None:
-    """Raises: `OperatorError`."""
+    """Refuse a configured resolver that the address policy does not allow, or that is no address.
+
+    Raises: `OperatorError`.
+    """
     try:
         policy.check(ip_address(server.host), server.port)
     except ValueError as error:
@@ -27,7 +30,7 @@ def refuse_forbidden(server: HostPort, policy: AddressPolicy) -> None:
 
 
 def system_servers(resolv_conf: Path = SYSTEM_RESOLV_CONF) -> tuple[HostPort, ...]:
-    """Read anew for each pass: machines change networks."""
+    """Return the system's resolvers, read anew at each call because machines change networks."""
     try:
         lines = resolv_conf.read_text("utf-8", errors="replace").splitlines()
     except OSError:

@@ -44,11 +44,13 @@ class _Channel:
         self._is_retired = False
 
     def can_ask(self, question: Question, now: float, *, may_share: bool) -> bool:
+        """Return whether the channel takes this question."""
         if now >= self._ends_at or len(self._asked) >= _MOST_QUESTIONS:
             return False
         return may_share or question not in self._asked
 
     async def ask(self, name: str, kind: RecordType, owner: str | None) -> Answer:
+        """Ask a question, and close the channel if it is retired and this was its last one."""
         self._asked.add((name, kind))
         self._waiting += 1
         try:
@@ -63,6 +65,7 @@ class _Channel:
         return read_result(result, kind, owner)
 
     async def retire(self) -> None:
+        """Close the channel after its last answer."""
         if not self._is_retired:
             self._is_retired = True
             await self._close_if_done()
@@ -74,9 +77,10 @@ class _Channel:
 
 
 class SharedResolvers:
-    """Created by `Checking` and by `common.dns.resolvers.Resolver`, which close it.
+    """Asks resolvers by channels that many checks share.
 
-    Mutable state: the channel in use of each server, the room for more, and the servers that lately timed out.
+    Created by `Checking` and by `common.dns.resolvers.Resolver`, which close it. Mutable state: the channel in use
+    of each server, the room for more, and the servers that lately timed out.
     """
 
     def __init__(
@@ -87,7 +91,10 @@ class SharedResolvers:
         resolv_conf: Path = SYSTEM_RESOLV_CONF,
         most_channels: int = _MOST_CHANNELS,
     ) -> None:
-        """Without `servers`, the system's own are asked. Raises: `OperatorError` for one that the policy refuses."""
+        """Prepare to ask `servers`; without any, the system's own are asked.
+
+        Raises: `OperatorError` for one that the policy refuses.
+        """
         for server in servers:
             refuse_forbidden(server, policy)
         self._given = tuple(servers)
@@ -100,7 +107,7 @@ class SharedResolvers:
         self._silent_until: dict[HostPort, float] = {}
 
     def servers(self) -> list[HostPort]:
-        """All of them in the order to ask: those that lately timed out come last."""
+        """Return all servers in the order to ask: those that lately timed out come last."""
         now = asyncio.get_running_loop().time()
         servers = self._given or self._system_servers(now)
         return sorted(servers, key=lambda server: self._silent_until.get(server, 0.0) > now)
@@ -108,8 +115,11 @@ class SharedResolvers:
     async def ask(
         self, server: HostPort, name: str, kind: RecordType, *, owner: str | None, may_share: bool = False
     ) -> Answer:
-        """One question to one server; it ends by itself within seconds. With `owner`, only records of that name count,
-        not those that a CNAME led to. With `may_share`, the answer may be one that another check has just had."""
+        """Ask one server; it ends by itself within seconds.
+
+        With `owner`, only records of that name count, not those that a CNAME led to. With `may_share`, the
+        answer may be one that another check has just had.
+        """
         channel = await self._channel(server, (name, kind), may_share=may_share)
         if channel is None:
             return Answer(Outcome.TIMEOUT)
@@ -121,8 +131,10 @@ class SharedResolvers:
         return answer
 
     async def ask_directly(self, server: HostPort, name: str, kind: RecordType, *, owner: str | None) -> Answer:
-        """Without c-ares, which costs more, but takes every name and shows for how long the server remembers that there
-        is nothing."""
+        """Ask one server without c-ares.
+
+        It costs more, but takes every name and shows for how long the server remembers that there is nothing.
+        """
         reply = await self._client.ask(server, name, kind, recursion=True)
         if isinstance(reply, Outcome):
             return Answer(reply)
@@ -130,13 +142,13 @@ class SharedResolvers:
         return read_recursive(message, kind, owner) if message else Answer(Outcome.SERVER_FAILURE)
 
     async def close(self) -> None:
-        """Questions still open end as time-outs."""
+        """Close each channel after its last answer."""
         channels, self._channels = self._channels, {}
         for channel in channels.values():
             await channel.retire()
 
     async def _channel(self, server: HostPort, question: Question, *, may_share: bool) -> _Channel | None:
-        """A channel that may take this question; none when this process has no room for another."""
+        """Return a channel that may take this question, or None when this process has no room for another."""
         channel = self._usable(server, question, may_share=may_share)
         if channel is not None:
             return channel

@@ -57,13 +57,16 @@ class _Unread(Exception):
 
 
 def encode_query(name: str, kind: RecordType, query_id: int, *, recursion: bool, edns: bool) -> bytes:
-    """Raises: `dns.exception.DNSException` for a name that no zone can have."""
+    """Encode a query.
+
+    Raises: `dns.exception.DNSException` for a name that no zone can have.
+    """
     head = _HEAD.pack(query_id, _RECURSION if recursion else 0, 1, 0, 0, int(edns))
     return head + _encode_name(name) + struct.pack("!HH", _TYPES[kind], _INTERNET) + (_EDNS if edns else b"")
 
 
 def is_reply(message: bytes, query: bytes) -> bool:
-    """Whether `message` claims to be the reply to `query`, as `encode_query` made it."""
+    """Return whether `message` claims to be the reply to `query`, as `encode_query` made it."""
     if len(message) < _HEAD.size or message[:2] != query[:2]:
         return False
     _, flags, questions, *_ = _HEAD.unpack_from(message)
@@ -76,17 +79,20 @@ def is_reply(message: bytes, query: bytes) -> bool:
 
 
 def is_truncated(message: bytes) -> bool:
+    """Return whether the server has cut the reply short, so that it must be asked for by TCP."""
     return bool(_HEAD.unpack_from(message)[1] & _TRUNCATED)
 
 
 def lacks_edns(message: bytes) -> bool:
-    """Whether the server is from before EDNS (RFC 6891 §7, RFC 2671 §5.3)."""
+    """Return whether the server is from before EDNS (RFC 6891 §7, RFC 2671 §5.3)."""
     return _HEAD.unpack_from(message)[1] & _RCODE in (dns.rcode.FORMERR, dns.rcode.NOTIMP)
 
 
 def read_reply(message: bytes, query: bytes, kind: RecordType) -> Answer | None:
-    """What a reply (`is_reply`) answers, by the rules above; None for a reply that this module does not read.
-    `ttl_seconds` is the largest TTL of the records."""
+    """Read what a reply (`is_reply`) answers, by the rules above; None for a reply that this module does not read.
+
+    `ttl_seconds` is the largest TTL of the records.
+    """
     try:
         return _read_reply(message, _question(query), kind)
     except (_Unread, struct.error, IndexError):
@@ -94,7 +100,10 @@ def read_reply(message: bytes, query: bytes, kind: RecordType) -> Answer | None:
 
 
 class _Found(NamedTuple):
-    """A record of a reply, unread. `begins`: where its name does; `position`: where its data does."""
+    """A record of a reply, unread.
+
+    `begins`: where its name begins; `position`: where its data begins.
+    """
 
     begins: int
     type: int
@@ -125,7 +134,10 @@ def _read_reply(message: bytes, question: bytes, kind: RecordType) -> Answer | N
 
 
 def _sections(message: bytes, position: int) -> tuple[list[_Found], list[_Found]]:
-    """The answer and the authority section, all of class IN. Raises: `_Unread`."""
+    """Return the records of the answer and the authority section, all of class IN.
+
+    Raises: `_Unread`.
+    """
     _, _, _, answers, authorities, additionals = _HEAD.unpack_from(message)
     found: list[_Found] = []
     for number in range(answers + authorities + additionals):
@@ -157,7 +169,10 @@ def _has_name(message: bytes, position: int, own_name: bytes) -> bool:
 
 
 def _is_above(message: bytes, soa: _Found, own_name: bytes) -> bool:
-    """Whether the zone of an SOA record has the name, itself or below. Raises: `_Unread`."""
+    """Return whether the zone of an SOA record has the name, itself or below.
+
+    Raises: `_Unread`.
+    """
     _value(message, soa.position, soa.size, "SOA")
     zone = _read_name(message, soa.begins, _after_name(message, soa.begins)).encode().split(b".")
     labels, position = [], 0
@@ -168,7 +183,7 @@ def _is_above(message: bytes, soa: _Found, own_name: bytes) -> bool:
 
 
 def _question(query: bytes) -> bytes:
-    """The name, the type and the class."""
+    """Return the name, the type and the class that a query asks for, as octets."""
     return query[_HEAD.size : _after_name(query, _HEAD.size) + 4]
 
 
@@ -188,7 +203,10 @@ def _after_name(message: bytes, position: int) -> int:
 
 
 def _value(message: bytes, position: int, size: int, kind: RecordType) -> str:
-    """In normal form (`common.records`)."""
+    """Return a record's value in normal form (`common.records`).
+
+    Raises: `_Unread`.
+    """
     data = message[position : position + size]
     if len(data) < size:
         raise _Unread
@@ -227,7 +245,10 @@ def _joined_texts(data: bytes) -> bytes:
 
 
 def _read_name(message: bytes, position: int, end: int) -> str:
-    """The plain name from `position` on, which must end there at `end`. Pointers lead only back, so it ends."""
+    """Read the plain name from `position` on, which must end there at `end`.
+
+    Pointers lead only back, so it ends. Raises: `_Unread`.
+    """
     if _after_name(message, position) != end:
         raise _Unread
     labels: list[bytes] = []

@@ -13,7 +13,7 @@ from functools import partial
 from random import random
 from typing import Protocol
 
-from common.addresses import own_policy
+from common.addresses import tenant_policy
 from common.api_domain import api_domain, dialled_api
 from common.clock import Clock, SystemClock
 from common.metrics import Family
@@ -305,7 +305,7 @@ def _dispatcher(
     resolver = OriginResolver(settings.dns_servers, clock)
     connector = Connector(
         resolver,
-        own_policy(settings),
+        tenant_policy(settings),
         AddressOrder(random),
         OriginTls(deferred),
         LoopTurns(loop),

@@ -32,7 +32,7 @@ from common.connect.zone_inspector import ZoneInspector
 from common.db import connect_flows, shares
 from common.db.connect_flows import Changes, Flow
 from common.db.pool import Connection, Database
-from common.flow_states import Move, State, after, is_possible
+from common.flow_states import Move, State, is_possible, next_state
 from common.record_checks.record_checker import RecordChecker
 from monitor.claims import POLL_SECONDS, Runner
 from monitor.concurrency_shares import ConcurrencyShares
@@ -90,7 +90,7 @@ class Steps:
                 case State.APPLYING | State.UNDOING:
                     await self._read_back(flow)
                 case State.CHOOSING | State.UNCHECKED | State.PLANNED:
-                    await self._settle(flow, state=after(flow.state, Move.CLOSE), due_at=None)
+                    await self._settle(flow, state=next_state(flow.state, Move.CLOSE), due_at=None)
                 case _:
                     await self._settle(flow, due_at=None)
 
@@ -105,7 +105,7 @@ class Steps:
             "message": f"The set-up of {flow.host or 'the domain'} was ended.",
             "hint": connect_flows.ENDS[end],
         }
-        await self._settle(flow, state=after(flow.state, Move.END), error=error, due_at=None)
+        await self._settle(flow, state=next_state(flow.state, Move.END), error=error, due_at=None)
         return True
 
     async def _look(self, flow: Flow) -> None:
@@ -120,12 +120,12 @@ class Steps:
         try:
             found = await self.inspector.inspect(flow, note=note)
         except CouldNotInspect as error:
-            state = after(flow.state, Move.FAIL_TO_LOOK)
+            state = next_state(flow.state, Move.INSPECTION_FAILED)
             await self._settle(held, state=state, error=error.as_json(), plan=None, due_at=later)
             return
         await self._settle(
             held,
-            state=after(flow.state, Move.PLAN),
+            state=next_state(flow.state, Move.PLAN),
             looked=found.as_json(),
             plan=found.plan.as_json(),
             requested=[each.as_json() for each in found.requested],
@@ -148,7 +148,7 @@ class Steps:
                 flow, statuses = _without(flow, spare), _left(statuses, spare)
                 changes |= {"statuses": statuses, "requested": flow.requested, "looked": flow.looked}
         if all(each["status"] == "propagated" for each in statuses):
-            state = after(flow.state, Move.SEE_LIVE)
+            state = next_state(flow.state, Move.RECORDS_FOUND)
             await self._settle(flow, complete=True, state=state, enrolments=enrolments_of(flow), due_at=now, **changes)
         elif flow.since is not None and is_over(flow.since, now):
             await self._time_out(flow, changes)
@@ -160,7 +160,7 @@ class Steps:
             if await connect_flows.find_end(connection, flow.id, locks=True) is not None:
                 await connect_flows.settle(connection, flow, **changes)  # it is due: the next step closes it
                 return
-            state = after(flow.state, Move.TIME_OUT)
+            state = next_state(flow.state, Move.TIME_OUT)
             settled = await connect_flows.settle(connection, flow, **(changes | {"state": state, "due_at": None}))
             link = await self._link(connection, settled)
             await flow_events.record(connection, settled, "domain.propagation.timeout", connect_link=link)
@@ -203,7 +203,7 @@ class Steps:
     async def _enrol(self, flow: Flow) -> None:
         enrolled = await self.enrolment.enrol(flow)
         async with self.database.transaction() as connection:
-            state = after(flow.state, Move.FINISH)
+            state = next_state(flow.state, Move.FINISH)
             moment = self.clock.now()
             settled = await connect_flows.settle(connection, enrolled, state=state, due_at=None)
             if settled.added_at is None:

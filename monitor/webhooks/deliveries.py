@@ -163,5 +163,5 @@ class Deliverer:
             case EndpointVerdict.DISABLE:
                 await webhook_endpoints.disable(connection, claimed.application_id)
                 _log.warning("webhook disabled", application=claimed.application_id, error=answer.error)
-            case EndpointVerdict.GO_ON:
+            case EndpointVerdict.NO_ACTION:
                 pass

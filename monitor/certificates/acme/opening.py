@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from common.addresses import own_policy
+from common.addresses import tenant_policy
 from common.caa import Authorization, find_authorization
 from common.clock import Clock
 from common.db.outages import level_of
@@ -111,7 +111,7 @@ def _make_edge_wait(database: Database, clock: Clock) -> Callable[[], Awaitable[
 
 def _make_caa_lookup(settings: Settings) -> Callable[[str], Awaitable[Authorization]]:
     """Return a function that finds the CAA records of a domain."""
-    resolver = Resolver(settings.dns_servers, own_policy(settings))
+    resolver = Resolver(settings.dns_servers, tenant_policy(settings))
 
     async def look_up(domain: str) -> Authorization:
         async with resolver.open_pass() as questions:

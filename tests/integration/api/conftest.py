@@ -16,7 +16,7 @@ from api.serving import serving
 from bench.lab.ports import free_ports
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
-from common.addresses import own_policy
+from common.addresses import tenant_policy
 from common.clock import SystemClock
 from common.db.pool import Database, open_pool
 from common.db.session import Patience
@@ -104,7 +104,7 @@ async def open_service(
         database = await stack.enter_async_context(
             open_pool(dsn, size=5, application_name="api test", patience=patience)
         )
-        resolver = Resolver(settings.dns_servers, own_policy(settings), authority_port=authority_port or server.port)
+        resolver = Resolver(settings.dns_servers, tenant_policy(settings), authority_port=authority_port or server.port)
         counters = Counters()
         app = build_app(
             settings,

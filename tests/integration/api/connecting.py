@@ -14,7 +14,7 @@ import dns.asyncquery
 import dns.message
 import dns.rdatatype
 
-from common.addresses import own_policy
+from common.addresses import tenant_policy
 from common.clock import SystemClock
 from common.connect.settlement import Settlement
 from common.connect.zone_inspector import ZoneInspector
@@ -214,7 +214,7 @@ async def open_world(
 
 def _runner(service: Service, name_server: HostPort, poll_seconds: float) -> tuple[Runner[Any], SharedResolvers]:
     settings, clock = service.settings, SystemClock()
-    policy = own_policy(settings)
+    policy = tenant_policy(settings)
     resolver = Resolver(settings.dns_servers, policy, authority_port=name_server.port)
     resolvers = SharedResolvers(settings.dns_servers, policy)
     checker = RecordChecker(resolvers, Authority(policy, port=name_server.port), clock, interval_seconds=3600.0)

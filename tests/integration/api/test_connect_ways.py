@@ -20,7 +20,7 @@ from bench.connect_faults.proxies import Forward, update_proxy
 from bench.lab.knot import Knot, find_knot
 from bench.lab.powerdns import PowerDns, find_powerdns
 from bench.lab.serving import serving
-from common.addresses import own_policy
+from common.addresses import tenant_policy
 from common.connect.plan import Plan, SetKey, journal_of
 from common.connect.zone_inspection import read_back
 from common.db import connect_flows
@@ -363,7 +363,7 @@ async def test_a_provider_that_flattens_a_cname_at_the_root_keeps_it(dsn: str, t
         await knot.remove(APEX, "@", "A")
         await knot.add(APEX, "@", "A", SERVER)  # as the provider answers once it has the CNAME
         settings = world.service.settings
-        resolver = Resolver(settings.dns_servers, own_policy(settings), authority_port=knot.address.port)
+        resolver = Resolver(settings.dns_servers, tenant_policy(settings), authority_port=knot.address.port)
         keys: list[SetKey] = [(APEX, "CNAME"), (APEX, "A")]
         wanted = {keys[0]: frozenset({TARGET}), keys[1]: frozenset[str]()}
         assert await read_back(resolver, wanted, within_seconds=SECONDS, alias=(APEX, TARGET)) == wanted

@@ -9,7 +9,7 @@ import asyncio
 import pytest
 
 from bench.lab.zone import Behaviour
-from common.addresses import own_policy
+from common.addresses import tenant_policy
 from common.db import applications, target_sightings
 from common.dns import Resolver
 from common.enrolment.eligibility import ServiceTargets
@@ -27,7 +27,7 @@ async def look(service: Service) -> None:
     """As the monitors do when all targets are due."""
     async with service.database.transaction() as connection:
         await connection.execute("update target_sightings set due_at = now()")
-    resolver = Resolver(service.settings.dns_servers, own_policy(service.settings))
+    resolver = Resolver(service.settings.dns_servers, tenant_policy(service.settings))
     watch = TargetWatch(service.database, resolver, ServiceTargets.of(service.settings))
     await asyncio.gather(watch.check_once(), watch.check_once())
 

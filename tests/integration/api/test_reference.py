@@ -13,7 +13,7 @@ from openapi_spec_validator import validate
 
 from api.app import build_app
 from api.operations import OPERATIONS, UNDOCUMENTED
-from common.addresses import own_policy
+from common.addresses import tenant_policy
 from common.clock import SystemClock
 from common.dns import Resolver
 from tests.integration.api.conftest import Service
@@ -36,7 +36,7 @@ async def test_document_is_valid_openapi(service: Service) -> None:
 
 
 async def test_every_route_has_its_row(service: Service) -> None:
-    resolver = Resolver(service.settings.dns_servers, own_policy(service.settings))
+    resolver = Resolver(service.settings.dns_servers, tenant_policy(service.settings))
     app = build_app(service.settings, service.database, service.keyring, resolver, SystemClock(), service.counters)
     routes = {
         (route.method, route.resource.canonical)

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from api.services.rdap_servers import RdapServers
 from bench.lab.rdap import RdapServer
-from common.addresses import own_policy
+from common.addresses import tenant_policy
 from common.clock import SystemClock
 from common.db import rdap_bootstrap
 from common.db.session import Patience
@@ -31,7 +31,7 @@ class LaterClock(SystemClock):
 async def refresh(service: Service, source: str) -> None:
     """Run a monitor's refresh until the file is there."""
     settings = service.settings
-    policy = own_policy(settings)
+    policy = tenant_policy(settings)
     work = BootstrapRefresh(service.database, Resolver(settings.dns_servers, policy), policy, source, fewest=1)
     running = asyncio.create_task(work.run())
     try:

@@ -11,7 +11,7 @@ import pytest
 
 from bench.lab.knot import Knot, find_knot
 from bench.lab.unbound import find_unbound, serve_unbound
-from common.addresses import own_policy
+from common.addresses import tenant_policy
 from common.caa import find_authorization
 from common.dns import Outcome, Resolver
 from tests.integration.api.conftest import SERVER, Service, open_service
@@ -49,7 +49,7 @@ class World:
 
     def resolver(self) -> Resolver:
         settings = self.service.settings
-        return Resolver(settings.dns_servers, own_policy(settings), authority_port=self.knot.address.port)
+        return Resolver(settings.dns_servers, tenant_policy(settings), authority_port=self.knot.address.port)
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ async def test_the_diagnosis_shows_the_zone_and_not_the_cache(world: World) -> N
 
 
 async def test_where_no_server_of_the_zone_can_be_asked_the_resolver_is_believed(world: World) -> None:
-    elsewhere = Resolver(world.service.settings.dns_servers, own_policy(world.service.settings), authority_port=9)
+    elsewhere = Resolver(world.service.settings.dns_servers, tenant_policy(world.service.settings), authority_port=9)
 
     async with elsewhere.open_pass() as questions:
         assert (await questions.ask_confirmed(f"moved.{ZONE}", "CNAME")).values == (TARGET,)

@@ -2,7 +2,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from common.addresses import AddressPolicy, is_address_of_this_machine, own_policy
+from common.addresses import AddressPolicy, is_address_of_this_machine, tenant_policy
 from common.errors import AddressRefused
 from common.settings import load
 
@@ -65,7 +65,7 @@ def test_denied_networks_win_over_public_and_over_allowed_ones() -> None:
 
 
 def test_the_policy_of_a_role_follows_its_settings() -> None:
-    policy = own_policy(
+    policy = tenant_policy(
         load({"FRONTAGE_DENY_ADDRESSES": "1.1.1.0/24", "FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8"})
     )
 

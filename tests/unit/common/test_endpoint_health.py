@@ -19,13 +19,13 @@ def days_ago(days: float) -> datetime:
 @pytest.mark.parametrize(
     ("failing", "warned", "verdict"),
     [
-        (0, None, EndpointVerdict.GO_ON),
-        (2.9, None, EndpointVerdict.GO_ON),
+        (0, None, EndpointVerdict.NO_ACTION),
+        (2.9, None, EndpointVerdict.NO_ACTION),
         (3.1, None, EndpointVerdict.WARN),
-        (4.9, 1.8, EndpointVerdict.GO_ON),
+        (4.9, 1.8, EndpointVerdict.NO_ACTION),
         (5.1, 2, EndpointVerdict.DISABLE),
         (30, None, EndpointVerdict.WARN),
-        (30, 0.9, EndpointVerdict.GO_ON),
+        (30, 0.9, EndpointVerdict.NO_ACTION),
         (30, 1.1, EndpointVerdict.DISABLE),
     ],
 )
