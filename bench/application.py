@@ -11,7 +11,7 @@ from common.secrets import Keyring
 async def make_application(
     database: Database, keyring: Keyring, *, name: str, cname_target: str, webhook_url: str | None = None
 ) -> tuple[str, str]:
-    """Its id and its client secret."""
+    """Create an application, and return its id and its client secret."""
     new_id, secret = minting.mint_id(), minting.mint_client_secret()
     async with database.transaction() as connection:
         await applications.create_application(

@@ -16,7 +16,10 @@ _BLOCKS = """
 
 @asynccontextmanager
 async def count_blocks(connection: Connection, counts: list[int]) -> AsyncIterator[None]:
-    """Append what the block asks for, deferred triggers included; within one transaction, whose end reports."""
+    """Append to `counts` the number of blocks that the block asks for, deferred triggers included.
+
+    Must be used within one transaction; its end reports them.
+    """
     before = await connection.fetchval(_BLOCKS)
     yield
     await connection.execute("set constraints all immediate")

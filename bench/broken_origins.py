@@ -46,6 +46,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def main() -> None:
+    """Run the bench and print how many responses were wrong, by proxy and trial."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.broken_origins", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -63,7 +64,10 @@ def main() -> None:
 
 
 async def _try_all(requests: int) -> dict[str, dict[str, int]]:
-    """Raises: `OperatorError`."""
+    """Return the number of wrong responses, by proxy and trial.
+
+    Raises: `OperatorError` when programs are missing.
+    """
     needs: dict[str, str] = {}
     for peer in _PEERS:
         needs |= peer.needs
@@ -91,7 +95,7 @@ async def _try_all(requests: int) -> dict[str, dict[str, int]]:
 
 
 async def _try_bodies(port: int, requests: int) -> int:
-    """How many GETs of some clients at once got a wrong response; every second request is one."""
+    """Return how many GETs of several clients at once got a wrong response; every second request is one."""
 
     async def run() -> int:
         wrong, client = 0, _Client(port)
@@ -105,6 +109,7 @@ async def _try_bodies(port: int, requests: int) -> int:
 
 
 async def _try_closes(port: int, requests: int) -> int:
+    """Return how many PUTs of one client got a wrong response."""
     wrong, client = 0, _Client(port)
     for _ in range(requests):
         wrong += await client.ask(b"PUT", _BODY) != (200, b"right")
@@ -113,14 +118,14 @@ async def _try_closes(port: int, requests: int) -> int:
 
 
 class _Client:
-    """One keep-alive connection, made anew when the proxy ends it."""
+    """One keep-alive connection, opened anew when the proxy ends it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, method: bytes, body: bytes = b"") -> tuple[int, bytes]:
-        """Status and body; (0, b"") where the connection ended instead."""
+        """Send a request, and return status and body; (0, b"") where the connection ended instead."""
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
@@ -140,6 +145,7 @@ class _Client:
         return status, answer
 
     def close(self) -> None:
+        """Close the connection; the next request opens another."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
@@ -151,6 +157,7 @@ class _Client:
 async def _send_forbidden_bodies(
     heads: Mapping[bytes, bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
+    """Answer requests, with bodies behind responses that must not have one, some of them late."""
     late: set[asyncio.Task[None]] = set()
 
     async def send_late(seconds: float) -> None:
@@ -169,6 +176,7 @@ async def _send_forbidden_bodies(
 
 
 async def _close_each(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer one request, then let the connection close."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     await reader.readexactly(int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or b"0"))
     writer.write(_RIGHT)
@@ -176,7 +184,7 @@ async def _close_each(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 
 @contextlib.asynccontextmanager
 async def _origin(serve: Serve) -> AsyncIterator[int]:
-    """Its port. Each connection ends with `serve`."""
+    """Run an origin for the block, and yield its port. Each of its connections is served by `serve`."""
 
     async def run(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):

@@ -26,8 +26,10 @@ _SECONDARY = """
 
 @contextlib.asynccontextmanager
 async def bulk_load(dsn: str, progress: Callable[[str], None] = lambda _: None) -> AsyncIterator[asyncpg.Connection]:
-    """A session for the rows; at the end indexes are made again, all is vacuumed and written to disk. `progress` is
-    called with what is done next."""
+    """Open a session for the rows; at its end create the indexes again, vacuum, and write all to disk.
+
+    `progress` is called with the name of each of these steps before it begins.
+    """
     connection = await asyncpg.connect(dsn, command_timeout=_SECONDS)
     try:
         for name, value in _UNSAFE.items():

@@ -19,7 +19,7 @@ LOG = "log"
 
 
 class CountedProcess:
-    """Made by `counted`. `directory` has the profiles."""
+    """A program that runs under callgrind. Created by `counted`; `directory` holds the profiles."""
 
     def __init__(self, process: subprocess.Popen[str], directory: Path) -> None:
         self._process = process
@@ -27,24 +27,28 @@ class CountedProcess:
         self._dumps = 0
 
     def read_words(self) -> list[str]:
-        """The words of the next line of the program's output. Raises: `OperatorError` where there is none."""
+        """Return the words of the next line of the program's output.
+
+        Raises: `OperatorError` where there is none.
+        """
         assert self._process.stdout is not None
         if not (line := self._process.stdout.readline()):
             raise OperatorError(f"the counted program ended: {(self._directory / LOG).read_text()[-400:]}")
         return line.split()
 
     def go_on(self) -> None:
-        """Give the program the line of input that it waits for."""
+        """Send the program the line of input that it waits for."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
 
     def start_counting(self) -> None:
+        """Count from here on, from zero."""
         self._control("--zero")
         self._control("--instr=on")
 
     def stop_counting(self) -> Counter[str]:
-        """Instructions by part."""
+        """Stop counting, and return the instructions by part."""
         self._control("--instr=off")
         self._control("--dump")
         self._dumps += 1
@@ -52,6 +56,10 @@ class CountedProcess:
             return read_parts(profile)
 
     def _control(self, command: str) -> None:
+        """Send callgrind a command.
+
+        Raises: `OperatorError` when it fails.
+        """
         done = subprocess.run(
             ["callgrind_control", command, str(self._process.pid)], capture_output=True, text=True, check=False
         )
@@ -61,6 +69,7 @@ class CountedProcess:
 
 @contextlib.contextmanager
 def counted(directory: Path, program: Sequence[str], environ: Mapping[str, str]) -> Iterator[CountedProcess]:
+    """Run the program under callgrind for the block; counting begins with `start_counting`."""
     argv = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no"]
     argv += [f"--callgrind-out-file={directory}/callgrind.out", *program]
     with (directory / LOG).open("w") as log:

@@ -14,6 +14,8 @@ BODY_BYTES = {KB: 1024, KB_64: 65_536, MB: 1 << 20}
 
 
 class Load(Enum):
+    """How a case is loaded: the requests that are sent."""
+
     TYPICAL = "pages, JSON, posts, forms, 304s and redirects; no two requests and no two responses alike"
     SAME = "the same request again and again"
     VARIED = "every header block different"
@@ -31,7 +33,7 @@ class Load(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CostLimit:
-    """Ours may cost at most `factor` times what `peer` costs."""
+    """A goal: ours may cost at most `factor` times what `peer` costs."""
 
     factor: float
     peer: str
@@ -42,7 +44,7 @@ class CostLimit:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Without a `bar` the figures are only shown."""
+    """One case of the comparison. Without a `bar` the figures are only shown."""
 
     key: str
     title: str
@@ -56,7 +58,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class CaseVerdict:
-    """`ratio` is our cost by that of the bar's peer."""
+    """Whether a case meets its goal. `ratio` is our cost divided by that of the goal's peer."""
 
     ratio: float
     is_met: bool
@@ -132,7 +134,7 @@ CASES = (
 
 
 def select(patterns: str | None) -> tuple[Case, ...]:
-    """The cases whose keys match one of the comma-separated patterns (``https-*``); all without any.
+    """Return the cases whose keys match one of the comma-separated patterns (``https-*``), or all without any.
 
     Raises: ValueError for a pattern that matches nothing.
     """
@@ -146,7 +148,10 @@ def select(patterns: str | None) -> tuple[Case, ...]:
 
 
 def judge(case: Case, costs: Mapping[str, float], ours: str) -> CaseVerdict | None:
-    """`costs` by peer; None when there is no bar, or not both to hold against each other."""
+    """Compare our cost with the goal; `costs` are by peer.
+
+    None when there is no goal, or one of the two costs is missing.
+    """
     if case.bar is None or ours not in costs or case.bar.peer not in costs:
         return None
     ratio = costs[ours] / costs[case.bar.peer]

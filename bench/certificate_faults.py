@@ -55,17 +55,19 @@ _STEPS = (
 
 @dataclass(slots=True)
 class Storm:
-    """What was done, by its name."""
+    """The random choices of a run, and how often each kind of event happened."""
 
     chance: random.Random
     done: Counter[str] = field(default_factory=Counter)
     enrolled: set[str] = field(default_factory=set)
 
     def domain(self) -> str:
+        """Choose a domain at random."""
         return f"shop.storm{self.chance.randrange(_DOMAINS)}.example"
 
 
 def main() -> None:
+    """Run the fault run and print what was found; exit with 1 if something is wrong."""
     arguments = _parse()
     console = Console(soft_wrap=True)
     if not is_installed():
@@ -100,6 +102,7 @@ def _parse() -> argparse.Namespace:
 
 
 async def _measure(console: Console, storm: Storm, arguments: argparse.Namespace) -> dict[str, tuple[str, bool]]:
+    """Let everything go wrong for the given time, wait until it is quiet, and return the findings."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with (
         tempfile.TemporaryDirectory(
@@ -130,7 +133,7 @@ async def _measure(console: Console, storm: Storm, arguments: argparse.Namespace
 
 
 async def _change(world: CertificateWorld, storm: Storm, until: float) -> None:
-    """What partners do. The API may answer that its database is unavailable."""
+    """Enrol, change and remove domains as partners do. The API may answer that its database is unavailable."""
     while time.monotonic() < until:
         domain, what = storm.domain(), storm.chance.choices(("POST", "PUT", "DELETE"), (6, 2, 1))[0]
         body = {"domain": domain} | ({"applicationUrl": world.partner.origin} if what == "POST" else {})
@@ -141,6 +144,7 @@ async def _change(world: CertificateWorld, storm: Storm, until: float) -> None:
 
 
 async def _refuse(world: CertificateWorld, storm: Storm, until: float) -> None:
+    """Have the authority fail at random steps."""
     faults: tuple[dict[str, Any], ...] = (
         {"status": 503},
         {"status": 500},
@@ -158,6 +162,7 @@ async def _refuse(world: CertificateWorld, storm: Storm, until: float) -> None:
 
 
 async def _kill(world: CertificateWorld, storm: Storm, until: float) -> None:
+    """Kill monitors, an edge and Postgres at random, and start them again."""
     while time.monotonic() < until:
         await asyncio.sleep(_DEATH_SECONDS * storm.chance.random())
         victim = storm.chance.choices(("a monitor", "an edge", "Postgres"), (6, 1, 1))[0]
@@ -180,7 +185,10 @@ async def _kill(world: CertificateWorld, storm: Storm, until: float) -> None:
 
 
 async def _until_quiet(world: CertificateWorld) -> None:
-    """Raises: `OperatorError` when orders are stuck."""
+    """Wait until no order is under way.
+
+    Raises: `OperatorError` when orders are stuck.
+    """
     deadline = time.monotonic() + _QUIET_SECONDS
     busy = 0
     while time.monotonic() < deadline:
@@ -202,7 +210,7 @@ async def _until_quiet(world: CertificateWorld) -> None:
 
 
 async def _judge(world: CertificateWorld) -> dict[str, tuple[str, bool]]:
-    """By what was asked: what was found, and whether it is right."""
+    """Return, for each question, what was found and whether it is right."""
     async with world.database.connection() as connection:
         enrolled = {row["domain"] for row in await connection.fetch("select domain from domains")}
         valid = [

@@ -55,11 +55,15 @@ class RoleProcess:
 
     @property
     def pid(self) -> int:
+        """Return the process id; the process must run."""
         assert self._process is not None
         return self._process.pid
 
     async def start(self) -> None:
-        """Returns when it has printed ``ready``. Raises: `OperatorError`."""
+        """Start the process, and return when it has printed ``ready``.
+
+        Raises: `OperatorError` when it ends without that; TimeoutError.
+        """
         with self.log.open("ab") as log:
             self._process = spawn(role_argv(self.role), env=self._environ, stdout=subprocess.PIPE, stderr=log)
         assert self._process.stdout is not None
@@ -70,17 +74,20 @@ class RoleProcess:
 
     @classmethod
     def make(cls, directory: Path, role: str, number: int, **settings: str) -> RoleProcess:
-        """With a state directory of its own below `directory`. `settings` by their names without the prefix."""
+        """Create a process with a state directory of its own below `directory`; it is not started.
+
+        `settings` are named without the prefix.
+        """
         state_dir = directory / f"{role}-{number}"
         state_dir.mkdir()
         return cls(role, private_environment(state_dir, **settings), directory / f"{role}.log")
 
     def with_variables(self, **variables: str) -> RoleProcess:
-        """Another process of this role, not started, with these variables of the environment beside the others."""
+        """Return another process of this role, not started, with these variables in its environment."""
         return RoleProcess(self.role, {**self._environ, **variables}, self.log)
 
     async def kill(self) -> None:
-        """As kill -9 does."""
+        """Kill the process with SIGKILL, if it runs."""
         if self._process is not None:
             self._process.kill()
             await exited(self._process)
@@ -88,6 +95,7 @@ class RoleProcess:
             self._process = None
 
     async def stop(self) -> None:
+        """Stop the process with SIGTERM, if it runs; kill it if it does not end in time."""
         if self._process is None:
             return
         self._process.terminate()
@@ -100,7 +108,7 @@ class RoleProcess:
 
 @dataclass(slots=True)
 class CertificateWorld:
-    """Made by `certificate_world`."""
+    """The processes and servers of a run. Created by `certificate_world`."""
 
     directory: Path
     postgres: EmbeddedPostgres
@@ -119,13 +127,15 @@ class CertificateWorld:
 
     @property
     def zone(self) -> Zone:
+        """Return the lab's DNS zone."""
         return self.lab.zone
 
     def visitor(self, edge: int = 0) -> VisitorClient:
+        """Create a visitor of that edge, who trusts Pebble's root."""
         return VisitorClient("127.0.0.1", self.edges[edge].settings.edge_https.port, self.ca_file)
 
     async def restart_postgres(self) -> None:
-        """Killed as with kill -9, and started again at the same address."""
+        """Kill Postgres with SIGKILL, and start it again at the same address."""
         self.postgres.process.kill()
         await exited(self.postgres.process)
         self.postgres.launch()
@@ -134,7 +144,7 @@ class CertificateWorld:
 
 
 class ApiClient:
-    """The API's client, whose requests carry a fresh token."""
+    """A client of the API, whose requests each carry a fresh token."""
 
     def __init__(self, session: aiohttp.ClientSession, application_id: str, client_secret: str, origin: str) -> None:
         self.application_id = application_id
@@ -143,25 +153,40 @@ class ApiClient:
         self._secret = client_secret
 
     async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Send a request, and return the answer's status and content."""
         token = minting.mint_api_token(self.application_id, self._secret, datetime.now(UTC))
         headers = {"applicationId": self.application_id, "Authorization": f"Bearer {token}"}
         async with self._session.request(method, path, json=body, headers=headers) as answer:
             return answer.status, await answer.json()
 
     async def change(self, method: str, path: str, **body: Any) -> None:
-        """Raises: `OperatorError` unless it is 200."""
+        """Send a request that must succeed.
+
+        Raises: `OperatorError` unless it is answered with 200.
+        """
         status, answer = await self.ask(method, path, body)
         if status != 200:
             raise OperatorError(f"{method} {path} {body} was answered {status}: {answer}")
 
     async def secure(self, domain: str) -> None:
+        """Secure the domain.
+
+        Raises: `OperatorError`.
+        """
         await self.change("POST", "/ssl", domain=domain, applicationUrl=self.origin)
 
     async def power(self, domain: str) -> None:
+        """Power the domain.
+
+        Raises: `OperatorError`.
+        """
         await self.change("POST", "/power", domain=domain, applicationUrl=self.origin)
 
     async def status(self, domain: str) -> str:
-        """``active`` or ``inactive``, as Secure has it."""
+        """Return the domain's status in Secure, ``active`` or ``inactive``.
+
+        Raises: `OperatorError`.
+        """
         status, answer = await self.ask("GET", f"/ssl?domain={domain}")
         if status != 200:
             raise OperatorError(f"GET /ssl?domain={domain} was answered {status}: {answer}")
@@ -178,8 +203,10 @@ async def certificate_world(
     through_faulty_ca: bool = True,
     **settings: str,
 ) -> AsyncIterator[CertificateWorld]:
-    """Everything serves within the block and is gone after it. `settings` by their names without the prefix; limits
-    are far away unless they are given. `directory` exists, and Postgres' own user can enter it.
+    """Run everything for the block.
+
+    `settings` are named without the prefix; limits are far away unless they are given. `directory` exists, and
+    Postgres' own user can enter it.
 
     Raises: `OperatorError`.
     """
@@ -214,7 +241,7 @@ async def certificate_world(
 def _make_role(
     stack: AsyncExitStack, directory: Path, shared: Mapping[str, str], name: str, number: int, **own: str
 ) -> RoleProcess:
-    """It is gone once the stack is left."""
+    """Create a role's process, which is killed when the stack is left."""
     key_file = str(directory / "master.key")
     process = RoleProcess.make(directory, name, number, **{"MASTER_KEY_FILE": key_file, **shared, **own})
     stack.push_async_callback(process.kill)
@@ -222,7 +249,7 @@ def _make_role(
 
 
 def _issuer_settings(acme_directory: str, ca_file: Path) -> dict[str, str]:
-    """Of roles on loopback that get certificates there, with the CA's limits far away."""
+    """Return the settings of roles on loopback that order certificates there, with the CA's limits far away."""
     return {
         "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
         "SERVICE_SERVERS": "127.0.0.1",

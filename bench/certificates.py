@@ -68,6 +68,7 @@ class CertificateFigure:
 
 
 def main() -> None:
+    """Run the bench and print its figures."""
     arguments = _parse()
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _PAGE_COLUMNS)
     if not is_installed():
@@ -117,7 +118,7 @@ async def _measure(console: Console, arguments: argparse.Namespace, figures: lis
 
 @contextmanager
 def _directory(within: Path) -> Iterator[Path]:
-    """One that Postgres' own user can enter, gone after the block."""
+    """Create a directory for the block that Postgres' own user can enter."""
     with tempfile.TemporaryDirectory(prefix="frontage-certificates-", dir=within, ignore_cleanup_errors=True) as name:
         yield Path(name)
 
@@ -144,7 +145,7 @@ async def _one_after_another(world: CertificateWorld, progress: Progress, count:
 
 
 async def secured(world: CertificateWorld, domain: str) -> float:
-    """Seconds from sending POST /ssl until a visitor has a valid answer.
+    """Return the seconds from sending POST /ssl until a visitor has a valid answer.
 
     Raises: `OperatorError` when there is none for long.
     """
@@ -224,6 +225,10 @@ async def _crowd(world: CertificateWorld, progress: Progress, count: int) -> lis
 
 
 async def _until_live(world: CertificateWorld, domains: list[str], progress: Progress, task: TaskID) -> None:
+    """Wait until the certificates of all domains are live.
+
+    Raises: `OperatorError` when they are not in time.
+    """
     deadline = time.monotonic() + _CROWD_SECONDS
     while True:
         async with world.database.connection() as connection:
@@ -239,7 +244,7 @@ async def _until_live(world: CertificateWorld, domains: list[str], progress: Pro
 
 
 def pebble_orders(world: CertificateWorld) -> int:
-    """The number of orders that Pebble reports."""
+    """Return the number of orders that Pebble reports."""
     return max(map(int, re.findall(r"There are now (\d+) orders in the db", world.pebble.log())), default=0)
 
 
@@ -247,7 +252,10 @@ def pebble_orders(world: CertificateWorld) -> int:
 
 
 async def _edge_with_many(directory: Path, progress: Progress, count: int) -> list[CertificateFigure]:
-    """All under one wildcard certificate, each with its own row, its own sealed key and its own context."""
+    """Measure an edge with many certificates: its start, and each domain's first visit.
+
+    All are under one wildcard certificate, each with its own row, its own sealed key and its own context.
+    """
     environ = private_environment(directory, EDGE_WORKERS="1", ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8")
     edge, postgres = LoneEdge(environ, directory / "edge.log"), EmbeddedPostgres(directory)
     key, chain = make_certificate(f"*.{_ZONE}")
@@ -284,7 +292,10 @@ async def _edge_with_many(directory: Path, progress: Progress, count: int) -> li
 
 
 def _figures_of_many(count: int, starts: list[float], cold: VisitTimes, warm: VisitTimes) -> list[CertificateFigure]:
-    """`starts` in seconds; `cold` and `warm`: the first and the second visit of each certificate."""
+    """Return the figures of an edge with many certificates.
+
+    `starts` are in seconds; `cold` and `warm` are the first and the second visit of each certificate.
+    """
     start, first, second = statistics.median(starts), cold.at_most(0.5) * 1000, warm.at_most(0.5) * 1000
     return [
         CertificateFigure(
@@ -314,7 +325,7 @@ async def _make_application(dsn: str) -> None:
 
 
 def _p99(seconds: list[float]) -> float:
-    """The smallest measurement that 99 of 100 do not exceed."""
+    """Return the smallest measurement that 99 of 100 do not exceed."""
     return sorted(seconds)[-(-len(seconds) * 99 // 100) - 1]
 
 

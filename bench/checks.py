@@ -62,8 +62,11 @@ _KINDS = ("A", "TXT", "MX", "AAAA")
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """`cpu_seconds` are the monitor's own, all its threads; `unknown` domains had a record that could not be asked.
-    `zone_questions` went to the zone's own server besides those to the resolver."""
+    """The measurements of one round.
+
+    `cpu_seconds` are the monitor's own, all its threads; `unknown` domains had a record that could not be asked.
+    `zone_questions` went to the zone's own server besides those to the resolver.
+    """
 
     name: str
     domains: int
@@ -75,10 +78,12 @@ class Round:
 
     @property
     def records_a_second(self) -> float:
+        """Return the records checked in a second."""
         return self.records / self.seconds
 
 
 def main() -> None:
+    """Run the bench and print its rounds; with ``--work``, do the checks of one round."""
     arguments = _parse()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -115,7 +120,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _comparison(first: list[Round], second: list[Round]) -> str:
-    """The CPU of the second measurement in the CPU of the first."""
+    """Describe the CPU of the second measurement relative to the first."""
     ratios = [long.cpu_seconds / short.cpu_seconds for short, long in zip(first, second, strict=True)]
     verdict = "met" if max(ratios) <= _GOAL_RATIO else "missed"
     shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
@@ -227,7 +232,7 @@ async def _write_domains(dsn: str, domains: int, records: int) -> None:
 
 
 async def _lose(dsn: str) -> None:
-    """A tenth of the domains monitor an address that their name does not have."""
+    """Let a tenth of the domains monitor an address that their name does not have."""
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute(
@@ -240,6 +245,7 @@ async def _lose(dsn: str) -> None:
 
 
 async def _round(name: str, dsn: str, server: HostPort, domains: int, records: int) -> Round:
+    """Check every domain once in a process of its own, and return its measurements."""
     argv = module("bench.checks", "--work", dsn, str(server))
     said = json.loads(await last_line(argv, core=PROXY_CORE, seconds=_ROUND_SECONDS))
     return Round(name, domains, domains * records, **said)
@@ -249,7 +255,7 @@ async def _round(name: str, dsn: str, server: HostPort, domains: int, records: i
 
 
 async def _work(dsn: str, server: str) -> dict[str, Any]:
-    """Check every domain once, and say how long it took."""
+    """Check every domain once, and return how long it took."""
     address = parse_host_port(server)
     async with open_pool(dsn, size=8, application_name="frontage bench") as database:
         async with database.transaction() as connection:
@@ -289,6 +295,7 @@ async def _work(dsn: str, server: str) -> dict[str, Any]:
 
 
 async def _until_none_is_due(database: Database) -> None:
+    """Wait until no check is due."""
     while True:
         async with database.connection() as connection:
             if not await connection.fetchval("select exists (select from checks where due_at <= now())"):

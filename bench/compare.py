@@ -74,7 +74,7 @@ _ORIGIN = """
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run: microseconds of CPU a request, and what the load saw."""
+    """One run: microseconds of CPU a request, and the load's result."""
 
     cpu_us: float
     run: LoadRun
@@ -85,6 +85,7 @@ Results = dict[tuple[str, str], list[Measured]]
 
 
 def main() -> None:
+    """Run the comparison and print its table."""
     arguments = _parse()
     # Debian's servers lie where an ordinary user's own PATH does not lead.
     os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
@@ -117,7 +118,10 @@ def _parse() -> argparse.Namespace:
 
 
 def _select_peers(names: str | None) -> list[Peer]:
-    """Raises: ValueError."""
+    """Return the proxies with these comma-separated names, or all without any.
+
+    Raises: ValueError.
+    """
     if not names:
         return list(PEERS)
     wanted = {name.strip().lower() for name in names.split(",")}
@@ -172,7 +176,7 @@ async def _start(
 
 @contextlib.contextmanager
 def _left_out(what: str, console: Console) -> Iterator[None]:
-    """A run that fails within the block is printed, and the next one follows."""
+    """Print a run that fails within the block, so that the next one follows."""
     try:
         yield
     except LoadFailed as error:
@@ -180,6 +184,10 @@ def _left_out(what: str, console: Console) -> Iterator[None]:
 
 
 def _require(peers: Sequence[Peer]) -> None:
+    """Require the programs and cores of the comparison.
+
+    Raises: `OperatorError`.
+    """
     programs = dict(_PROGRAMS)
     for peer in peers:
         programs |= peer.needs
@@ -192,7 +200,7 @@ def _require(peers: Sequence[Peer]) -> None:
 
 @contextlib.asynccontextmanager
 async def _origins(directory: Path) -> AsyncIterator[Sites]:
-    """nginx for what is asked by HTTP, our own for WebSockets; and the certificates of all hosts."""
+    """Run the origins for the block: nginx for HTTP, our own for WebSockets."""
     files, certificates = await asyncio.to_thread(_lay_out, directory)
     port, secure_port, socket_port = free_ports(3)
     servers = _ORIGIN.format(
@@ -213,7 +221,7 @@ async def _origins(directory: Path) -> AsyncIterator[Sites]:
 
 
 def _lay_out(directory: Path) -> tuple[Path, Path]:
-    """What origins answer with, and the hosts' certificates."""
+    """Write what the origins answer with, and the hosts' certificates; return both directories."""
     directory.chmod(0o755)  # nginx' worker is another user when we are root
     files, certificates = directory / "files", directory / "certificates"
     for path, size in (dict(heads.read_page().files) | BODY_BYTES).items():
@@ -227,6 +235,7 @@ def _lay_out(directory: Path) -> tuple[Path, Path]:
 
 
 async def _measure(loads: _Loads, case: Case, serving: RunningProxy, seconds: int) -> Measured:
+    """Measure one run of a case through one proxy."""
     port = serving.https_port if case.scheme == cases.HTTPS else serving.http_port
     with contextlib.suppress(LoadFailed):  # on a busy machine no answer may be complete as early as that
         await loads.run(case, port, _WARM_UP_SECONDS)
@@ -240,7 +249,7 @@ def _host(case: Case) -> str:
 
 
 class _Loads:
-    """How each case is loaded; `directory` has the file of hosts."""
+    """Runs the load of each case; `directory` has the file of hosts."""
 
     def __init__(self, directory: Path) -> None:
         self._hosts = directory / "hosts"
@@ -248,6 +257,10 @@ class _Loads:
         self._typical = typical.requests(SECURE_HOST)
 
     async def run(self, case: Case, port: int, seconds: float) -> LoadRun:
+        """Load the proxy at `port` as the case says.
+
+        Raises: `LoadFailed`.
+        """
         if case.load is Load.SOCKET:
             return await self._own("socket", f"{case.scheme}://{SOCKET_HOST}:{port}/socket", seconds)
         if case.load in (Load.NEW, Load.RETURNING):
@@ -287,7 +300,7 @@ class _Loads:
 
 
 def costs_of(results: Results, case: Case, peers: Sequence[str]) -> dict[str, float]:
-    """Medians, by peer; without the peers that no run succeeded with."""
+    """Return the median costs of a case by peer, without the peers whose runs all failed."""
     measured = {name: results[case.key, name] for name in peers if results.get((case.key, name))}
     return {name: statistics.median(run.cpu_us for run in runs) for name, runs in measured.items()}
 
@@ -310,7 +323,7 @@ def _table(results: Results, chosen: Sequence[Case], peers: Sequence[Peer]) -> T
 
 
 def _resumptions(results: Results, names: Sequence[str]) -> Iterator[str]:
-    """What resuming a session saves, where both cases were measured: a resumed connection beside a whole handshake."""
+    """Describe what resuming a session saves, where both cases were measured."""
     for name in names:
         whole, returning = results.get(("https-new", name)), results.get(("https-returning", name))
         if whole and returning:

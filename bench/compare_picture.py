@@ -15,7 +15,7 @@ _OURS, _OTHERS, _LINE, _INK = "#0f766e", "#cbd5e1", "#b91c1c", "#0f172a"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`costs` are microseconds of CPU a request, by proxy."""
+    """One case of the picture. `costs` are microseconds of CPU a request, by proxy."""
 
     title: str
     costs: Mapping[str, float]
@@ -23,7 +23,7 @@ class Panel:
 
 
 def draw(path: Path, panels: Sequence[Panel], *, ours: str) -> bool:
-    """Write a PNG; False when there is no matplotlib to do it."""
+    """Write the picture as a PNG, and return whether matplotlib was there to do it."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, and slow to import
     except ImportError:

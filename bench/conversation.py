@@ -27,7 +27,7 @@ _LENGTH: Final = re.compile(rb"\r\ncontent-length: ([0-9]+)", re.IGNORECASE)
 
 @contextlib.contextmanager
 def listening() -> Iterator[socket.socket]:
-    """The origin's socket."""
+    """Open the origin's listening socket for the block."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -38,7 +38,7 @@ def listening() -> Iterator[socket.socket]:
 def measure_case(
     process: CountedProcess, port: int, listener: socket.socket, case: InstructionCase, requests: int
 ) -> dict[str, float]:
-    """Instructions a request, by part. `process` is the proxy at `port`, and `listener` its origin."""
+    """Return the instructions of a request by part. `process` is the proxy at `port`, and `listener` its origin."""
     with Conversation(port, listener, case) as conversation:
         conversation.run(len(case.requests) if case.key == "page" else requests // 4)
         process.start_counting()
@@ -48,8 +48,10 @@ def measure_case(
 
 
 class Conversation:
-    """One client connection at a time to the proxy at `port`, and the one connection to the origin that serves it; both
-    ends are this process'."""
+    """One client connection at a time to the proxy at `port`, and the one connection to the origin that serves it.
+
+    Both ends are this process'.
+    """
 
     def __init__(self, port: int, listener: socket.socket, case: InstructionCase) -> None:
         self._port = port
@@ -102,6 +104,7 @@ class Conversation:
             self._origin.close()  # the next case begins with a new one
 
     def run(self, requests: int) -> None:
+        """Send so many requests, one after the other, and answer each."""
         for _ in range(requests):
             if self._requests_left == 0:
                 self._reconnect()
@@ -123,7 +126,7 @@ class Conversation:
 
 
 def _read_message(peer: socket.socket, *, is_for_head: bool = False) -> bytes:
-    """Read a message to the end of its body. Returns its head."""
+    """Read a message to the end of its body, and return its head."""
     data = b""
     while b"\r\n\r\n" not in data:
         data += _read(peer)

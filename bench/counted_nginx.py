@@ -27,7 +27,10 @@ _POLL_SECONDS: Final = 0.05
 
 
 def measure_nginx(chosen: Sequence[InstructionCase], requests: int) -> dict[str, float]:
-    """Return nginx's instructions a request, by case. Raises: `OperatorError`."""
+    """Return nginx's instructions a request, by case.
+
+    Raises: `OperatorError`.
+    """
     os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     return {case.key: _measure(case, case.count(requests)) for case in chosen}
 
@@ -49,6 +52,10 @@ def _measure(case: InstructionCase, requests: int) -> float:
 
 
 def _await_listener(port: int) -> None:
+    """Wait until nginx accepts connections.
+
+    Raises: `OperatorError`.
+    """
     deadline = time.monotonic() + _START_SECONDS
     while True:
         try:

@@ -41,15 +41,20 @@ _ADDRESS: Final = "127.0.0.1"
 
 
 class DeafTransport:
-    """What is written to it is gone."""
+    """A transport that drops what is written to it."""
 
-    def write(self, data: bytes) -> None: ...
-    def abort(self) -> None: ...
+    def write(self, data: bytes) -> None:
+        """Drop the data."""
+
+    def abort(self) -> None:
+        """Do nothing."""
 
     def is_closing(self) -> bool:
+        """Return False: it stays open."""
         return False
 
     def get_extra_info(self, name: str) -> object:
+        """Return the peer's name; None for anything else."""
         return (_ADDRESS, 1) if name == "peername" else None
 
 
@@ -85,18 +90,20 @@ class Steps:
         self._upstream.connection_made(transport)
 
     def _forward(self, head: request.RequestHead) -> Forward:
+        """Decide what becomes of the request, which is to be forwarded."""
         worker = self._worker
         outcome = respond(head, worker.lookup, worker.listening_http, self._client, "")
         assert isinstance(outcome, Forward)
         return outcome
 
     def lend_upstream(self) -> None:
-        """Have the one upstream connection ready for the first request, as after an earlier one."""
+        """Make the one upstream connection ready for the first request, as after an earlier one."""
         dispatcher = cast("Any", self._worker.exchanges.dispatcher)  # a pool has no public way in for a connection
         dispatcher._pool.request(self._upstream.origin, None)
         dispatcher._pool.give_back(self._upstream.origin, self._upstream, dispatcher.now)
 
     def all(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Yield each step's name and the function that takes it `REQUESTS` times."""
         yield EMPTY, self._empty
         yield "miss: parse the head", self._parse
         yield "miss: find the route, decide, compose", self._respond
@@ -175,6 +182,7 @@ class Steps:
 
 
 def main() -> None:
+    """Take the steps one after another, as the counting process asks for them."""
     loop = asyncio.new_event_loop()
     steps = Steps(loop)
     steps.lend_upstream()

@@ -17,31 +17,37 @@ from edge.process.worker_service import EdgeService
 
 
 class MemoryReader:
-    """What a worker asks of its replica."""
+    """Holds a replica's records in memory, read as a worker reads its replica."""
 
     def __init__(self, path: Path) -> None:
         self._records = {key: json.dumps(record).encode() for key, record in json.loads(path.read_text()).items()}
 
     def generation(self) -> int:
+        """Return 1: the records never change."""
         return 1
 
     def get_raw(self, kind: str, key: str) -> bytes | None:
+        """Return the stored record of that kind and key; None if there is none."""
         return self._records.get(f"{kind}/{key}")
 
     def sample_certificates(self) -> dict[str, bytes]:
+        """Return no certificates."""
         return {}
 
     def is_cut_off(self) -> bool:
+        """Return False: the replica is never stale."""
         return False
 
     def is_unattended(self) -> bool:
+        """Return False: a writer always follows the feed."""
         return False
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, since nothing is open."""
 
 
 async def serve() -> None:
+    """Serve until standard input ends, and print the plain and the TLS port at first."""
     settings = load()
     loop = asyncio.get_running_loop()
     service = EdgeService(settings, MemoryReader(settings.state_dir / "records.json"), loop)
@@ -56,6 +62,7 @@ async def serve() -> None:
 
 
 def main() -> None:
+    """Run the worker."""
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve())
 

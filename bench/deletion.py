@@ -41,6 +41,7 @@ _FIRST_BATCHES = 20
 
 
 def main() -> None:
+    """Run the bench and print its figures."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.deletion", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -81,6 +82,7 @@ async def _measure(console: Console, count: int, directory: Path) -> list[Figure
 
 
 async def _delete_beside(database: Database, large: str, other: str, total: int, progress: Progress) -> list[Figure]:
+    """Delete the large application, and measure the other's enrolments alone and beside it."""
     alone = await _enrol_repeatedly(database, other, "alone", lambda times: times >= _ALONE_TIMES)
     task = progress.add_task("deleting", total=total)
     batches: list[float] = []
@@ -111,7 +113,7 @@ async def _delete_beside(database: Database, large: str, other: str, total: int,
 async def _enrol_repeatedly(
     database: Database, application_id: str, prefix: str, is_over: Callable[[int], bool]
 ) -> list[float]:
-    """Seconds of each."""
+    """Enrol domains until `is_over` of their number, and return the seconds of each enrolment."""
     seconds: list[float] = []
     for number in count():
         if is_over(number):

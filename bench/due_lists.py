@@ -79,7 +79,7 @@ class DueListWorld:
 
 @dataclass(slots=True)
 class DueListCost:
-    """Single measurements. `blocks` are none where more than one transaction is measured."""
+    """Single measurements. `blocks` stays empty where more than one transaction is measured."""
 
     seconds: list[float] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
@@ -87,12 +87,15 @@ class DueListCost:
 
 @dataclass(frozen=True, slots=True)
 class DueListFigure:
+    """The costs of one case in both databases."""
+
     name: str
     empty: DueListCost
     full: DueListCost
 
     @property
     def ratio(self) -> float:
+        """Return the median time in the full database divided by that in the empty one."""
         return statistics.median(self.full.seconds) / statistics.median(self.empty.seconds)
 
 
@@ -102,11 +105,14 @@ Measure = Callable[[DueListCost], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class DueListCase:
+    """A case: its name, and how to open its measurement in one of the databases."""
+
     name: str
     open: Callable[[DueListWorld], AbstractAsyncContextManager[Measure]]
 
 
 def main() -> None:
+    """Run the bench and print its table."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.due_lists", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -126,6 +132,7 @@ def main() -> None:
 
 
 def report(console: Console, figures: Sequence[DueListFigure], count: int) -> None:
+    """Print the table, and write it as JSON."""
     console.print(_table(figures, count))
     written = {"rows": count, "figures": [asdict(each) for each in figures]}
     console.print(f"written to {output.write('due_lists', written)}")
@@ -150,7 +157,7 @@ async def _measure(console: Console, count: int, directory: Path | None) -> list
 
 @asynccontextmanager
 async def open_world(state_dir: Path, name: str) -> AsyncIterator[DueListWorld]:
-    """A server of its own, with one application that has a webhook."""
+    """Run a server of its own for the block, with one application that has a webhook."""
     settings = load(private_environment(state_dir))
     postgres = EmbeddedPostgres(state_dir)
     try:
@@ -166,7 +173,7 @@ async def open_world(state_dir: Path, name: str) -> AsyncIterator[DueListWorld]:
 
 
 async def compare(worlds: Sequence[DueListWorld], progress: Progress) -> list[DueListFigure]:
-    """Each case in both databases, in turns; the empty one comes first."""
+    """Measure each case in both databases, in turns; the empty one comes first."""
     settle_garbage_collector()  # as the monitor does
     pin_all()
     for world in worlds:
@@ -211,17 +218,21 @@ def _cases() -> list[DueListCase]:
 
 
 class _Checks:
-    """As the monitor claims them, without its shares."""
+    """Claims checks as the monitor does, without its shares."""
 
     next_due_seconds = staticmethod(checks.next_due_seconds)
 
     async def claim(self, connection: Connection, *, most: int, lease_seconds: float) -> Sized:
+        """Claim due checks."""
         due = await checks.find_due(connection, most=most)
         return await checks.claim(connection, due, lease_seconds=lease_seconds) if due else []
 
 
 async def claim_none(claim: Callable[[Connection], Awaitable[Sized]], connection: Connection) -> None:
-    """Raises: `FrontageError` when there was something to claim, which takes longer."""
+    """Claim what is due, which must be nothing.
+
+    Raises: `FrontageError` when there was something to claim, which takes longer.
+    """
     if claimed := await claim(connection):
         raise FrontageError(f"{len(claimed)} rows are due: what a claim costs when nothing is due cannot be measured")
 
@@ -239,7 +250,7 @@ async def _open_work(work: Callable[[Connection], Awaitable[object]], world: Due
 
 @asynccontextmanager
 async def _open_enrolment(world: DueListWorld) -> AsyncIterator[Measure]:
-    """Rolled back, so that none of it becomes due."""
+    """Measure the transaction of an enrolment, rolled back so that none of it becomes due."""
     numbers = itertools.count()
 
     async def enrol(connection: Connection) -> None:
@@ -257,7 +268,7 @@ async def _open_enrolment(world: DueListWorld) -> AsyncIterator[Measure]:
 
 @asynccontextmanager
 async def _open_live(world: DueListWorld) -> AsyncIterator[Measure]:
-    """Enrolments one after the other, each from the beginning of what POST /power writes."""
+    """Measure enrolments one after the other, each from the beginning of what POST /power writes until it is live."""
     is_live = asyncio.Event()
     issuance = Issuance(
         world.database,
@@ -294,7 +305,7 @@ async def _enrol(connection: Connection, world: DueListWorld, label: str) -> Non
 
 @asynccontextmanager
 async def _open_delivered(world: DueListWorld) -> AsyncIterator[Measure]:
-    """Events recorded, claimed and noted as delivered, without the attempt itself."""
+    """Measure events that are recorded, claimed and noted as delivered, without the attempt itself."""
 
     async def measure(cost: DueListCost) -> None:
         began = time.perf_counter()

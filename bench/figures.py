@@ -41,7 +41,7 @@ _SERVED_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`seconds` are the single measurements."""
+    """One figure. `seconds` are the single measurements."""
 
     name: str
     goal: str
@@ -49,16 +49,18 @@ class Figure:
 
     @property
     def median(self) -> float:
+        """Return the median in seconds."""
         return statistics.median(self.seconds)
 
     @property
     def p99(self) -> float:
-        """The smallest measurement that 99 of 100 do not exceed."""
+        """Return the smallest measurement that 99 of 100 do not exceed."""
         ordered = sorted(self.seconds)
         return ordered[-(-len(ordered) * 99 // 100) - 1]
 
 
 def main() -> None:
+    """Run the bench and print its figures."""
     parser = argparse.ArgumentParser(prog="python -m bench.figures", description=__doc__)
     parser.add_argument("--domains", type=int, default=60, help="domains to power")
     parser.add_argument("--changes", type=int, default=500, help="changes to commit")
@@ -92,7 +94,7 @@ async def _measure(console: Console, domain_count: int, change_count: int) -> li
 
 
 async def time_to_https(stage: Stage, domain: str) -> float:
-    """Seconds from sending POST /power to the first valid HTTPS response."""
+    """Return the seconds from sending POST /power to the first valid HTTPS response."""
     visitor = VisitorClient(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
     async with PartnerClient.at(stage.settings.base_url, stage.application_id) as partner:
         await partner.sign_in(stage.client_secret)
@@ -106,7 +108,7 @@ async def time_to_https(stage: Stage, domain: str) -> float:
 
 
 class _Changing:
-    """One domain moved to and fro between two base paths, straight in the database; made by `_changing`."""
+    """Moves one domain to and fro between two base paths, straight in the database. Created by `_changing`."""
 
     def __init__(self, stage: Stage, domain: str, database: Database, workers: Sequence[WorkerConnection]) -> None:
         self._stage = stage
@@ -116,9 +118,11 @@ class _Changing:
 
     @property
     def worker_count(self) -> int:
+        """Return the number of workers."""
         return len(self._workers)
 
     async def time_to_every_worker(self, number: int) -> float:
+        """Commit a change, and return the seconds until every worker serves it."""
         base = ("/b", "/a")[number % 2]
         async with self._database.transaction() as connection:
             await domains.update_power(
@@ -149,6 +153,7 @@ async def _changing(stage: Stage, domain: str) -> AsyncIterator[_Changing]:
 
 
 async def _time_to_demo() -> float:
+    """Return the seconds from starting `frontage demo` until it is ready."""
     with tempfile.TemporaryDirectory(prefix="frontage-bench-", ignore_cleanup_errors=True) as directory:
         start = time.perf_counter()
         process = await asyncio.create_subprocess_exec(

@@ -15,7 +15,7 @@ _PAUSE_SECONDS = 0.01
 
 @asynccontextmanager
 async def following_edge(database: Database) -> AsyncIterator[None]:
-    """It runs until the block is left; its lease ends a little later."""
+    """Run the stand-in for the block; its lease ends a little later."""
     task = asyncio.create_task(_follow(database), name="following edge")
     try:
         yield

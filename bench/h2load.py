@@ -45,6 +45,10 @@ async def run(url: str, *, streams: int, seconds: float, core: int) -> LoadRun:
 
 
 async def _output(argv: list[str], *, core: int, seconds: float) -> str:
+    """Run the program on that core, and return its output.
+
+    Raises: `LoadFailed` when it does not end in time.
+    """
     pinned = ["taskset", "-c", str(core), *argv]
     process = spawn(pinned, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert process.stdout is not None

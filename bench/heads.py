@@ -25,7 +25,7 @@ _BROWSER = {
 
 @dataclass(frozen=True, slots=True)
 class PageLoad:
-    """What a browser asked for to load one page; `files` are the sizes of the answers, by path."""
+    """The requests of a browser for one page; `files` are the sizes of the answers, by path."""
 
     recorded_with: str
     requests: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
@@ -38,31 +38,32 @@ def browser_fields() -> list[tuple[str, str]]:
 
 
 def same(host: str, path: str) -> list[bytes]:
+    """Return one request of a browser."""
     return [_head(host, path, _BROWSER.items())]
 
 
 def closing(host: str, path: str) -> list[bytes]:
-    """Each request is the last of its connection."""
+    """Return one request that is the last of its connection."""
     return [_head(host, path, [*_BROWSER.items(), ("Connection", "close")])]
 
 
 def varied(host: str, path: str) -> list[bytes]:
-    """`VARIANTS` requests, no two blocks alike."""
+    """Return `VARIANTS` requests, no two blocks alike."""
     return [_variant(number, host, path) for number in range(VARIANTS)]
 
 
 def posts(host: str, path: str) -> list[bytes]:
-    """`VARIANTS` requests with a body of 200 bytes of JSON each, no two alike."""
+    """Return `VARIANTS` requests with a body of 200 bytes of JSON each, no two alike."""
     return [_post(number, host, path) for number in range(VARIANTS)]
 
 
 def asking_heads(host: str, path: str) -> list[bytes]:
-    """As `varied`, with the method HEAD."""
+    """Return requests as `varied` does, with the method HEAD."""
     return [request.replace(b"GET", b"HEAD", 1) for request in varied(host, path)]
 
 
 def long_cookies(host: str, path: str) -> list[bytes]:
-    """As `varied`, with 2 KB of cookies each."""
+    """Return requests as `varied` does, with 2 KB of cookies each."""
     return [
         request.replace(b"theme=light", b"theme=light; consent=%01900x" % number)
         for number, request in enumerate(varied(host, path))
@@ -70,20 +71,22 @@ def long_cookies(host: str, path: str) -> list[bytes]:
 
 
 def host_last(requests: Iterable[bytes]) -> list[bytes]:
-    """The same requests with Host as the last field, as axios, wrk and several load balancers send it."""
+    """Return the same requests with Host as the last field, as axios, wrk and several load balancers send it."""
     return [_with_host_last(request) for request in requests]
 
 
 def round_robin(hosts: Sequence[str], path: str) -> list[bytes]:
-    """One request to each host, no two blocks alike."""
+    """Return one request to each host, no two blocks alike."""
     return [_variant(number, host, path) for number, host in enumerate(hosts)]
 
 
 def page(host: str, recorded: PageLoad) -> list[bytes]:
+    """Return the requests of the recorded page load."""
     return [_head(host, target, fields) for target, fields in recorded.requests]
 
 
 def read_page(path: Path = RECORDED_PAGE) -> PageLoad:
+    """Read the recorded page load."""
     recorded = json.loads(path.read_text("utf-8"))
     blocks = [tuple((name, value) for name, value in block) for block in recorded["blocks"]]
     return PageLoad(

@@ -26,7 +26,7 @@ _NICENESS = 10  # who measures beside us on the same core goes first
 
 
 class Flood:
-    """One edge's; `refused`, `answered` and `failed` count hellos."""
+    """A flood of one edge; `refused`, `answered` and `failed` count hellos."""
 
     def __init__(self, edge: HostPort) -> None:
         self._edge = edge
@@ -37,6 +37,8 @@ class Flood:
         self.failed = 0
 
     async def run(self, *, at_once: int, until: float) -> None:
+        """Send hellos on `at_once` connections at a time, until `time.perf_counter()` reaches `until`."""
+
         async def go(number: int) -> None:
             source = f"127.0.1.{number % _ADDRESSES + 1}"
             while time.perf_counter() < until:
@@ -63,7 +65,7 @@ class Flood:
 
 
 def client_hello(name: str) -> bytes:
-    """The ClientHello of a current client for `name`."""
+    """Return the ClientHello of a current client for `name`."""
     outgoing = ssl.MemoryBIO()
     engine = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name)
     with contextlib.suppress(ssl.SSLWantReadError):
@@ -72,11 +74,12 @@ def client_hello(name: str) -> bytes:
 
 
 def is_alert(answer: bytes) -> bool:
-    """A TLS record of type alert (RFC 8446 §5.1)."""
+    """Return whether the answer is a TLS record of type alert (RFC 8446 §5.1)."""
     return answer[:1] == b"\x15"
 
 
 def main() -> None:
+    """Run the flood and print its counts."""
     parser = argparse.ArgumentParser(prog="python -m bench.hello_flood", description=__doc__)
     parser.add_argument("host")
     parser.add_argument("port", type=int)

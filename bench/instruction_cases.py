@@ -16,8 +16,11 @@ _HANDSHAKE_SHARE: Final = 8  # a whole one costs as much as thirty requests
 
 @dataclass(frozen=True, slots=True)
 class InstructionCase:
-    """`requests` are sent in turn, and answered with the `answers` in turn, on one connection; or on new ones, of so
-    many requests in turn (`connections`), which may offer the last one's TLS session (`resumes`)."""
+    """One case of `bench.instructions`.
+
+    `requests` are sent in turn, and answered with the `answers` in turn, on one connection; or on new ones, of so many
+    requests in turn (`connections`), which may offer the last one's TLS session (`resumes`).
+    """
 
     key: str
     title: str
@@ -30,15 +33,17 @@ class InstructionCase:
     is_origin_secure: bool = False
 
     def count(self, requests: int) -> int:
+        """Return how many requests to count where a case of cheap ones counts `requests`."""
         return max(1, requests // _HANDSHAKE_SHARE) if self.connections else requests
 
     @property
     def host(self) -> str:
-        """The domain that is asked for."""
+        """Return the domain that is asked for."""
         return SECURE_ORIGIN_HOST if self.is_origin_secure else HOST
 
 
 def cases() -> list[InstructionCase]:
+    """Return all cases."""
     page, closing = heads.page(HOST, heads.read_page()), heads.closing(HOST, KB)
     varied = heads.varied(HOST, KB)
     return [

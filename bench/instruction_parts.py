@@ -25,8 +25,10 @@ _NAMED: Final = re.compile(r"(ob|fl|fi|fe|cob|cfi|cfl)=\((\d+)\)(?: (.*))?")
 
 
 def read_parts(profile: Iterable[str]) -> Counter[str]:
-    """Instructions by part, from the lines of a file that callgrind wrote (its manual, "Callgrind Format
-    Specification")."""
+    """Return the instructions by part, from the lines of a file that callgrind wrote.
+
+    The format is that of its manual, "Callgrind Format Specification".
+    """
     names: dict[tuple[str, str], str] = {}
     library = file = ""
     spent: Counter[tuple[str, str]] = Counter()

@@ -34,6 +34,7 @@ from common.settings import PREFIX
 
 
 def main() -> None:
+    """Run the bench and print the instructions of each case."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.instructions", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -59,7 +60,7 @@ def main() -> None:
 
 
 def measure(chosen: Sequence[InstructionCase], requests: int) -> dict[str, dict[str, float]]:
-    """Instructions a request, by case and by part.
+    """Return the instructions of a request, by case and by part.
 
     Raises: `OperatorError`.
     """
@@ -90,6 +91,7 @@ def _worker(directory: Path, *, logs: bool) -> Iterator[_Worker]:
 
 
 def worker_environ(directory: Path) -> dict[str, str]:
+    """Return the environment of a counted worker, whose state directory is `directory`."""
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)} | {
         PREFIX + "STATE_DIR": str(directory),
         PREFIX + "EDGE_HTTPS_REDIRECT": "off",
@@ -100,6 +102,7 @@ def worker_environ(directory: Path) -> dict[str, str]:
 
 
 def write_records(directory: Path, origin_port: int) -> None:
+    """Write the records and the master key of a counted worker: one domain for each kind of origin."""
     (directory / "master.key").write_text(new_master_key().line)
     (directory / "master.key").chmod(0o600)
     keyring = load_keyring(directory / "master.key")

@@ -1,5 +1,4 @@
-"""Loads wrk cannot make: WebSocket messages, TLS connections that each ask for another name, and new TLS connections
-with or without a session to resume.
+"""Loads wrk cannot make: WebSocket messages, and TLS connections of three kinds.
 
     python -m bench.load_client socket  URL --seconds 3
     python -m bench.load_client domains URL --seconds 3 --hosts FILE
@@ -7,10 +6,11 @@ with or without a session to resume.
     python -m bench.load_client returning URL --seconds 3
 
 The first two keep 64 connections busy from one uvloop, the others 8 threads. All end with one line of JSON, as wrk's
-script does. `socket` sends a message of 64 bytes on each connection and waits for it to come back. `domains` opens
-each connection for the next host of the file (SNI and Host), makes ten requests on it, and closes it: whole
-handshakes, no sessions kept. `new` and `returning` open a connection for each request; `returning` offers the session
-of the last one, as a browser does. The URL's host is what TLS and HTTP ask for; connected is to loopback."""
+script does. `socket` sends a message of 64 bytes on each connection and waits for it to come back. `domains` opens each
+connection for the next host of the file (SNI and Host), makes ten requests on it, and closes it: whole handshakes, no
+sessions kept. `new` and `returning` open a connection for each request; `returning` offers the session of the last one,
+as a browser does. The URL's host is what TLS and HTTP ask for; connected is to loopback.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _THREADS = 8
 
 @dataclass(slots=True)
 class LoadResult:
-    """What the connections of one run share."""
+    """The counts of one run, which its connections share."""
 
     ends_at: float
     latencies_us: list[int] = field(default_factory=list)
@@ -52,12 +52,15 @@ class LoadResult:
 
     @property
     def is_over(self) -> bool:
+        """Return whether the run's time is over."""
         return time.perf_counter() >= self.ends_at
 
     def count(self, started_at: float) -> None:
+        """Count a request that began at `started_at` and is answered now."""
         self.latencies_us.append(int((time.perf_counter() - started_at) * 1e6))
 
     def as_json(self, seconds: float) -> str:
+        """Return the result as one line of JSON, in the form of `bench.loads.LoadRun`."""
         ordered = sorted(self.latencies_us) or [0]
         said = {
             "requests": len(self.latencies_us),
@@ -74,7 +77,7 @@ class LoadResult:
 
 
 class Echoing(asyncio.Protocol):
-    """Upgrades, then has one message on its way at a time until the run is over."""
+    """A WebSocket client: upgrades, then has one message on its way at a time until the run is over."""
 
     def __init__(self, url: URL, account: LoadResult) -> None:
         self._upgrade = _upgrade(url)
@@ -86,10 +89,12 @@ class Echoing(asyncio.Protocol):
         self.closed = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ask for the upgrade."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.write(self._upgrade)
 
     def data_received(self, data: bytes) -> None:
+        """Read the upgrade's answer, then the messages that come back."""
         if not self._is_open:
             self._head += data
             if b"\r\n\r\n" in self._head:
@@ -101,6 +106,7 @@ class Echoing(asyncio.Protocol):
             self._next()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Count an error if the run is not over."""
         if not self._account.is_over:
             self._account.errors += 1
         self.closed.set_result(None)
@@ -128,13 +134,14 @@ def _upgrade(url: URL) -> bytes:
 
 
 def _client_frame(payload: bytes) -> bytes:
-    """A binary message, masked (RFC 6455 §5.3)."""
+    """Return a binary message, masked (RFC 6455 §5.3)."""
     mask = os.urandom(4)
     masked = bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload))
     return bytes((0x82, 0x80 | len(payload))) + mask + masked
 
 
 async def echo(url: URL, account: LoadResult) -> None:
+    """Exchange WebSocket messages on all connections until the run is over."""
     loop = asyncio.get_running_loop()
     protocols = []
     for _ in range(CONNECTIONS):
@@ -149,6 +156,7 @@ async def echo(url: URL, account: LoadResult) -> None:
 
 
 async def visit(url: URL, hosts: list[str], account: LoadResult) -> None:
+    """Request the hosts in turn on all connections until the run is over."""
     requests = itertools.cycle(zip(hosts, heads.round_robin(hosts, url.path), strict=True))
     await asyncio.gather(*(_visit(url, requests, account) for _ in range(CONNECTIONS)))
 
@@ -164,6 +172,7 @@ async def _visit(url: URL, requests: Iterator[tuple[str, bytes]], account: LoadR
 
 
 async def _converse(url: URL, host: str, request: bytes, account: LoadResult) -> None:
+    """Make some requests on one connection."""
     started_at = time.perf_counter()
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", url.port, ssl=_tls(url), server_hostname=_name(url, host)
@@ -183,6 +192,7 @@ async def _converse(url: URL, host: str, request: bytes, account: LoadResult) ->
 
 
 async def connect_often(url: URL, account: LoadResult, *, returns: bool) -> None:
+    """Open a connection for each request until the run is over; with `returns`, offer the session of the last one."""
     accounts = [LoadResult(account.ends_at) for _ in range(_THREADS)]
     await asyncio.gather(*(asyncio.to_thread(_connect_often, url, each, returns=returns) for each in accounts))
     for each in accounts:
@@ -192,7 +202,7 @@ async def connect_often(url: URL, account: LoadResult, *, returns: bool) -> None
 
 
 def _connect_often(url: URL, account: LoadResult, *, returns: bool) -> None:
-    """In a thread of its own: asyncio's TLS takes no session."""
+    """Connect often in a thread of its own, since asyncio's TLS takes no session."""
     assert url.host is not None
     (request,) = heads.closing(url.host, url.path)
     context, session = _trusting_anew(), None
@@ -217,7 +227,10 @@ def _connect_often(url: URL, account: LoadResult, *, returns: bool) -> None:
 
 
 def _body_bytes(head: bytes) -> int:
-    """The length of a successful response that states it. Raises: OSError for any other."""
+    """Return the length of a successful response that states it.
+
+    Raises: OSError for any other.
+    """
     status, _, fields = head.partition(b"\r\n")
     length = fields.lower().partition(b"content-length:")[2].partition(b"\r\n")[0].strip()
     if b" 200 " not in status or not length.isdigit():
@@ -244,7 +257,7 @@ def _trusting() -> ssl.SSLContext:
 
 
 def _trusting_anew() -> ssl.SSLContext:
-    """Verifying is the client's work, and not what is measured."""
+    """Create a context that verifies nothing: that is the client's work, and not what is measured."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -252,6 +265,7 @@ def _trusting_anew() -> ssl.SSLContext:
 
 
 def main() -> None:
+    """Run one load and print its result."""
     parser = argparse.ArgumentParser(prog="python -m bench.load_client", description=__doc__)
     parser.add_argument("load", choices=["socket", "domains", "new", "returning"])
     parser.add_argument("url", type=URL)

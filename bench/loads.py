@@ -12,8 +12,11 @@ CONNECTIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """`requests` were answered with success (messages came back, where the load speaks WebSocket); `resumed` of their
-    connections resumed a TLS session."""
+    """The result of one run.
+
+    `requests` were answered with success (messages came back, where the load speaks WebSocket); `resumed` of their
+    connections resumed a TLS session.
+    """
 
     requests: int
     errors: int
@@ -25,7 +28,10 @@ class LoadRun:
 
 
 def read_run(what: str, line: str) -> LoadRun:
-    """Raises: `LoadFailed` for a line that is not a result, and for a run with an error."""
+    """Parse the result of a run.
+
+    Raises: `LoadFailed` for a line that is not a result, and for a run with an error.
+    """
     try:
         run = LoadRun(**json.loads(line))
     except (ValueError, TypeError):

@@ -52,12 +52,13 @@ _SERVED_SECONDS = 10
 
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
 def add_options(parser: ArgumentParser, **_: object) -> None:
+    """Add the option ``--domains`` to locust."""
     parser.add_argument("--domains", type=int, default=20, help="how many domains of the demo are visited")
 
 
 @events.init.add_listener  # type: ignore[untyped-decorator]
 def require_demo(**_: object) -> RunningDemo:
-    """Ends locust, with one line, when there is nothing to drive."""
+    """Return the running demo; end locust with one line if there is none."""
     get_hub().loop.update_now()  # else the seconds since locust began to import count as a part of --run-time
     demo = find_running_demo()
     if demo is None:
@@ -67,7 +68,7 @@ def require_demo(**_: object) -> RunningDemo:
 
 @events.test_start.add_listener  # type: ignore[untyped-decorator]
 def enrol_domains(environment: Environment, **_: object) -> None:
-    """Before the first user: the domains they visit are powered and served."""
+    """Power the domains before the first user visits them, and wait until they are served."""
     demo = require_demo()
     with PlainSession() as api:
         api.trust_env = False
@@ -80,14 +81,17 @@ def enrol_domains(environment: Environment, **_: object) -> None:
 
 
 def domains_of(demo: RunningDemo, environment: Environment) -> list[str]:
-    """The demo's own, and those that `enrol_domains` powers beneath the same name."""
+    """Return the demo's own domain, and those that `enrol_domains` powers beneath the same name."""
     assert environment.parsed_options is not None
     zone = demo.domain.partition(".")[2]
     return [demo.domain, *(f"locust-{number}.{zone}" for number in range(environment.parsed_options.domains))]
 
 
 def _wait_until_served(demo: RunningDemo, domain: str) -> None:
-    """The edge holds a handshake while the certificate is on its way; before it knows of the domain, it refuses."""
+    """Wait until the domain has a certificate; end locust if it has none in time.
+
+    The edge holds a handshake while the certificate is on its way; before it knows of the domain, it refuses.
+    """
     deadline = time.monotonic() + _SERVED_SECONDS
     while True:
         try:
@@ -101,7 +105,10 @@ def _wait_until_served(demo: RunningDemo, domain: str) -> None:
 
 
 def connect(demo: RunningDemo, domain: str) -> ssl.SSLSocket:
-    """TLS with the edge for `domain`, verified. Raises: OSError."""
+    """Open a TLS connection with the edge for `domain`, verified.
+
+    Raises: OSError.
+    """
     trust = ssl.create_default_context(cafile=demo.ca_file)
     raw = socket.create_connection(parse_host_port(demo.edge_https), timeout=_SERVED_SECONDS)
     raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as browsers do
@@ -125,10 +132,12 @@ class EdgeAdapter(HTTPAdapter):
         super().__init__()
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **settings: Any) -> None:
+        """Have each connection's certificate verified for the domain."""
         settings |= {"server_hostname": self._domain, "assert_hostname": self._domain}
         super().init_poolmanager(connections, maxsize, block, **settings)
 
     def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
+        """Send the request to the edge's address, with the domain as Host."""
         request.headers["Host"] = self._authority
         assert request.url is not None
         request.url = request.url.replace(self._authority, self._edge, 1)
@@ -149,16 +158,18 @@ class EdgeUser(HttpUser):
         self.client.verify = self.demo.ca_file
 
     def on_start(self) -> None:
+        """Begin on one of the domains."""
         self.go_to(random.choice(domains_of(self.demo, self.environment)))
 
     def go_to(self, domain: str) -> None:
-        """Leave, connection and all, and begin again there."""
+        """Leave, connection and all, and begin again on `domain`."""
         self.client.close()
         self.client.cookies.clear()
         self.client.mount("https://", EdgeAdapter(self.edge, domain))
         self.domain = domain
 
     def url(self, path: str) -> str:
+        """Return the URL of the path on the present domain."""
         return f"https://{self.domain}:{self.edge.port}{path}"
 
 
@@ -171,6 +182,7 @@ class Visitor(EdgeUser):
     @tag("browse")
     @task(6)
     def open_page(self) -> None:
+        """Load the domain's first page."""
         with self.client.get(self.url("/"), name="edge: page", catch_response=True) as response:
             if self.domain not in response.text:
                 response.failure(f"not the page of {self.domain}: status {response.status_code}")
@@ -178,16 +190,19 @@ class Visitor(EdgeUser):
     @tag("browse")
     @task(3)
     def load_picture(self) -> None:
+        """Load a picture from a root path."""
         self.client.get(self.url("/static/mark.svg"), name="edge: root path")
 
     @tag("browse")
     @task(1)
     def send_form(self) -> None:
+        """Send a form."""
         self.client.post(self.url("/echo"), data={"colour": "green", "size": "42"}, name="edge: form")
 
     @tag("browse")
     @task(1)
     def follow_a_link(self) -> None:
+        """Go to another domain."""
         self.go_to(random.choice(domains_of(self.demo, self.environment)))
 
 
@@ -200,12 +215,14 @@ class Uploader(EdgeUser):
     @tag("uploads")
     @task
     def with_length(self) -> None:
+        """Upload a body with its length."""
         body = random.randbytes(random.choice(_UPLOAD_BYTES))
         self._upload(body, body, "edge: upload with length")
 
     @tag("uploads")
     @task
     def in_chunks(self) -> None:
+        """Upload a body in chunks."""
         body = random.randbytes(random.choice(_UPLOAD_BYTES))
         self._upload(_chunks(body), body, "edge: upload in chunks")
 
@@ -233,6 +250,7 @@ class Chatter(User):
         self.demo = require_demo()
 
     def on_start(self) -> None:
+        """Open the WebSocket."""
         import websocket  # noqa: PLC0415 - an extra: locust imports this file to say what there is
 
         domain = random.choice(domains_of(self.demo, self.environment))
@@ -245,11 +263,13 @@ class Chatter(User):
         self._tell("edge: WebSocket opened", begun_at, 0, None)
 
     def on_stop(self) -> None:
+        """Close the WebSocket."""
         self.socket.close()
 
     @tag("sockets")
     @task
     def say(self) -> None:
+        """Send a message, and check that it comes back."""
         text = random.choice(_MESSAGES)
         failure: Exception | None = None
         begun_at = time.perf_counter()
@@ -290,16 +310,19 @@ class Partner(HttpUser):
         self.client.trust_env = False
 
     def on_start(self) -> None:
+        """Begin without a token."""
         self._signed_in_at = float("-inf")
 
     @tag("api")
     @task(4)
     def list_domains(self) -> None:
+        """List the powered domains."""
         self.client.get("/power?page=0&size=50", headers=self._headers(), name="api: GET /power, list")
 
     @tag("api")
     @task(4)
     def check_eligibility(self) -> None:
+        """Check a domain's eligibility."""
         domain = random.choice(domains_of(self.demo, self.environment))
         path = f"/power?domain={domain}"
         self.client.get(path, headers=self._headers(), name="api: GET /power, eligibility")
@@ -307,6 +330,7 @@ class Partner(HttpUser):
     @tag("api")
     @task(2)
     def move(self) -> None:
+        """Change a domain's application URL."""
         domain = random.choice(domains_of(self.demo, self.environment))
         change = {"domain": domain, "applicationUrl": f"{self.demo.origin}/{random.choice('ab')}"}
         self.client.put("/power", json=change, headers=self._headers(), name="api: PUT /power")
@@ -314,33 +338,41 @@ class Partner(HttpUser):
     @tag("api")
     @task(1)
     def power_and_remove(self) -> None:
+        """Power a new domain, and remove it."""
         self._enrol_and_remove("/power", _enrolment(self.demo, self._new_domain()))
 
     @tag("api")
     @task(1)
     def list_secured(self) -> None:
+        """List the secured domains."""
         self.client.get("/ssl?status=active", headers=self._headers(), name="api: GET /ssl, list")
 
     @tag("api")
     @task(1)
     def secure_and_remove(self) -> None:
+        """Secure a new domain, and remove it."""
         self._enrol_and_remove("/ssl", {"domain": self._new_domain(), "applicationUrl": self.demo.origin})
 
     @tag("api")
     @task(1)
     def diagnose(self) -> None:
+        """Ask what is wrong with a domain."""
         path = f"/domains/{random.choice(domains_of(self.demo, self.environment))}/diagnosis"
         self.client.get(path, headers=self._headers(), name="api: GET /domains/:domain/diagnosis")
 
     @tag("api", "monitor")
     @task(1)
     def list_monitored(self) -> None:
+        """List the monitored domains."""
         self.client.get("/monitor/domains?limit=50", headers=self._headers(), name="api: GET /monitor/domains")
 
     @tag("api", "monitor")
     @task(2)
     def watch_and_forget(self) -> None:
-        """A record that exists, so that no webhook reports one missing; it is checked meanwhile."""
+        """Have a record monitored, read it back, and end that.
+
+        The record exists, so that no webhook reports one missing; it is checked meanwhile.
+        """
         host, _, zone = self._new_domain().partition(".")
         name = {"domain": zone, "subdomain": host}
         record = {"type": "CNAME", "host": host, "value": CNAME_TARGET, "ttl": 300}

@@ -24,7 +24,7 @@ class LoneEdge:
     """One edge, started and stopped as often as wanted; its creator must `stop` it in the end."""
 
     def __init__(self, environ: Mapping[str, str], log: Path) -> None:
-        """What it logs is added to `log`."""
+        """Create an edge that is not started; its log is appended to the file `log`."""
         self._environ = environ
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
@@ -32,16 +32,17 @@ class LoneEdge:
 
     @property
     def https(self) -> HostPort:
+        """Return the address of its TLS listener."""
         return self.settings.edge_https
 
     @property
     def pid(self) -> int:
-        """The root of its processes."""
+        """Return the id of the root of its processes."""
         assert self._process is not None
         return self._process.pid
 
     async def start(self, *, within_seconds: float) -> float:
-        """Seconds from the start of the process until it reports that it serves.
+        """Start the edge, and return the seconds until it reports that it serves.
 
         Raises: `OperatorError` when it does not.
         """
@@ -60,6 +61,7 @@ class LoneEdge:
         return time.perf_counter() - begun_at
 
     async def stop(self) -> None:
+        """Stop the edge, if it runs; kill it if it does not end in time."""
         if self._process is None:
             return
         self._process.terminate()
@@ -72,17 +74,19 @@ class LoneEdge:
             self._process = None
 
     def pin(self, core: int) -> None:
+        """Pin all its processes to the core."""
         process_tree.pin(self.pid, core)
 
     def cpu_seconds(self) -> float:
+        """Return the CPU time of all its processes."""
         return process_tree.cpu_seconds(self.pid)
 
     async def worker_memory(self) -> Memory:
-        """Of the first worker."""
+        """Return the memory of the first worker."""
         return memory_of((await self._worker_pids())[0])
 
     async def private_bytes_of_others(self) -> int:
-        """What the edge's other processes hold, the replica's writer among them."""
+        """Return what the edge's other processes hold, the replica's writer among them."""
         workers = await self._worker_pids()
         others = (pid for pid in process_tree.descendants(self.pid) if pid not in workers)
         return sum(memory_of(pid).private_bytes for pid in others)

@@ -44,6 +44,7 @@ class AlertTimes:
 
 
 def main() -> None:
+    """Provoke the causes and print which alerts fired and cleared; exit with 1 if one did not."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.alerts",
         description=bench.alerts.__doc__,
@@ -72,7 +73,10 @@ def main() -> None:
 
 
 async def _provoke_all(console: Console, causes: Sequence[Cause]) -> list[AlertTimes]:
-    """Raises: `OperatorError`."""
+    """Provoke each cause in turn and return its times.
+
+    Raises: `OperatorError`.
+    """
     if not is_installed():
         raise OperatorError("Prometheus is missing: apt-get install prometheus")
     async with contextlib.AsyncExitStack() as stack:
@@ -105,12 +109,14 @@ async def _provoke_all(console: Console, causes: Sequence[Cause]) -> list[AlertT
 
 
 def _targets(world: CertificateWorld) -> list[str]:
+    """Return the admin addresses that Prometheus scrapes, as host:port."""
     edges = [edge.settings.edge_admin for edge in world.edges]
     monitors = [monitor.settings.monitor_admin for monitor in world.monitors]
     return [str(each) for each in (*edges, *monitors, world.api.settings.api_admin)]
 
 
 async def _provoke(cause: Cause, stage: AlertStage, prometheus: Prometheus) -> AlertTimes:
+    """Provoke one cause, and time its alerts until they have fired and cleared."""
     outcome = AlertTimes(cause.words, missing=cause.missing)
     if cause.missing:
         return outcome
@@ -137,7 +143,7 @@ async def _provoke(cause: Cause, stage: AlertStage, prometheus: Prometheus) -> A
 
 
 async def _watch(prometheus: Prometheus, is_over: Callable[[set[str]], bool]) -> None:
-    """Returns when `is_over` of the firing alerts, or after `_BOUND_SECONDS`."""
+    """Poll the firing alerts until `is_over` holds for them, or `_BOUND_SECONDS` have passed."""
     deadline = time.monotonic() + _BOUND_SECONDS
     while not is_over(await prometheus.firing()) and time.monotonic() < deadline:  # noqa: ASYNC110 - asked over HTTP
         await asyncio.sleep(_POLL_SECONDS)

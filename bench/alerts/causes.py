@@ -46,6 +46,8 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class AlertStage:
+    """The processes, the webhook sink and the partners that causes work on."""
+
     world: CertificateWorld
     sink: WebhookSink
     partners: list[ApiClient]
@@ -54,6 +56,8 @@ class AlertStage:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
+    """Something that goes wrong for the block of `happening`, and the alerts that it must raise."""
+
     words: str
     alerts: frozenset[str]
     happening: Callable[[AlertStage], AbstractAsyncContextManager[None]]
@@ -62,7 +66,10 @@ class Cause:
 
 
 async def prepare(world: CertificateWorld, sink: WebhookSink, session: aiohttp.ClientSession) -> AlertStage:
-    """Domains with certificates, monitored domains, and partners with webhooks. Raises: `OperatorError`."""
+    """Enrol domains with certificates, have domains monitored, and create partners with webhooks.
+
+    Raises: `OperatorError`.
+    """
     sink_partners = []
     for number in range(_PARTNERS):
         application_id, secret = await make_application(
@@ -93,6 +100,7 @@ async def prepare(world: CertificateWorld, sink: WebhookSink, session: aiohttp.C
 
 @asynccontextmanager
 async def _edges_killed(stage: AlertStage) -> AsyncIterator[None]:
+    """Kill all edges."""
     await asyncio.gather(*(edge.kill() for edge in stage.world.edges))
     try:
         yield
@@ -102,6 +110,7 @@ async def _edges_killed(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _monitors_killed(stage: AlertStage) -> AsyncIterator[None]:
+    """Kill all monitors."""
     await asyncio.gather(*(monitor.kill() for monitor in stage.world.monitors))
     try:
         yield
@@ -111,7 +120,7 @@ async def _monitors_killed(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _workers_killed(stage: AlertStage) -> AsyncIterator[None]:
-    """Each worker that is started again is killed too; the edge serves on between two of them."""
+    """Kill a worker of an edge five times; the edge serves on between two deaths."""
     first_process = stage.world.edges[1].pid
 
     async def kill() -> None:
@@ -126,6 +135,7 @@ async def _workers_killed(stage: AlertStage) -> AsyncIterator[None]:
 
 
 def _runs(pid: int, module: bytes) -> bool:
+    """Return whether the process runs that module."""
     with contextlib.suppress(OSError):
         return module in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
@@ -133,7 +143,7 @@ def _runs(pid: int, module: bytes) -> bool:
 
 @asynccontextmanager
 async def _another_edge(stage: AlertStage, **variables: str) -> AsyncIterator[RoleProcess]:
-    """The second edge runs with these variables within the block, and without them after it."""
+    """Run the second edge with these variables within the block, and without them after it."""
     edge = stage.world.edges[1]
     other = edge.with_variables(**variables)
     other.log = stage.world.directory / f"another-edge-{time.monotonic_ns()}.log"
@@ -148,6 +158,7 @@ async def _another_edge(stage: AlertStage, **variables: str) -> AsyncIterator[Ro
 
 @asynccontextmanager
 async def _key_replaced(stage: AlertStage) -> AsyncIterator[None]:
+    """Replace the second edge's master key by one that opens no certificate."""
     key = stage.world.directory / "edge.key"
     shutil.copyfile(stage.world.directory / "master.key", key)
     async with _another_edge(stage, FRONTAGE_MASTER_KEY_FILE=str(key)) as edge:
@@ -166,8 +177,10 @@ async def _key_replaced(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _disk_of_edge_full(stage: AlertStage) -> AsyncIterator[None]:
-    """The second edge's supervisor may write no longer file, as on a full disk, while a domain is added. Its log is
-    short: it is a file, too."""
+    """Let the second edge's supervisor write no longer file, as on a full disk, while a domain is added.
+
+    Its log is short, since it is a file, too.
+    """
     async with _another_edge(stage, FRONTAGE_LOG_LEVEL="error") as edge:
         supervisor = next(pid for pid in descendants(edge.pid) if _runs(pid, b"edge.supervisor_main"))
         no_limit = resource.RLIM_INFINITY
@@ -181,6 +194,7 @@ async def _disk_of_edge_full(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _state_copied(stage: AlertStage) -> AsyncIterator[None]:
+    """Run two edges with the same state directory's contents, and so the same node id."""
     edge, copied = stage.world.edges[0], stage.world.directory / "copied"
     await edge.stop()
     shutil.copytree(edge.settings.state_dir, copied)
@@ -197,6 +211,7 @@ async def _state_copied(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _connections_refused(stage: AlertStage) -> AsyncIterator[None]:
+    """Open more connections to an edge than it allows one address."""
     async with _another_edge(stage, FRONTAGE_EDGE_MAX_CONNECTIONS_PER_ADDRESS="1", FRONTAGE_EDGE_WORKERS="1") as edge:
         host, port = edge.settings.edge_http
         _, held = await asyncio.open_connection(host, port)
@@ -212,7 +227,7 @@ async def _connections_refused(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _upgrade_failed(stage: AlertStage) -> AsyncIterator[None]:
-    """The new version finds no master key; the old one has read it."""
+    """Start an upgrade whose new version finds no master key; the old one has read it."""
     key, away = stage.world.directory / "master.key", stage.world.directory / "away.key"
     key.rename(away)
     os.kill(stage.world.edges[0].pid, signal.SIGUSR2)
@@ -225,6 +240,7 @@ async def _upgrade_failed(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _api_frozen(stage: AlertStage) -> AsyncIterator[None]:
+    """Stop the API's process for three seconds."""
     os.kill(stage.world.api.pid, signal.SIGSTOP)
     await asyncio.sleep(3)
     os.kill(stage.world.api.pid, signal.SIGCONT)
@@ -236,6 +252,7 @@ async def _api_frozen(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _postgres_stopped(stage: AlertStage) -> AsyncIterator[None]:
+    """Kill Postgres while requests go on."""
     postgres = stage.world.postgres
     postgres.process.kill()
     await asyncio.to_thread(postgres.process.wait)
@@ -248,6 +265,7 @@ async def _postgres_stopped(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _table_locked(stage: AlertStage) -> AsyncIterator[None]:
+    """Lock a table that the API's requests wait for."""
     async with stage.world.database.transaction() as connection:
         await connection.execute("lock table domains in access exclusive mode")
         async with contextlib.AsyncExitStack() as stack:
@@ -258,7 +276,7 @@ async def _table_locked(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _routes_forgotten(stage: AlertStage) -> AsyncIterator[None]:
-    """The database is that of a while ago, as after the restore of a backup: a tenth of the routes lacks."""
+    """Take the database back to a while ago, as after the restore of a backup: a tenth of the routes is missing."""
     async with stage.world.database.transaction() as connection:
         await connection.execute("set local session_replication_role = replica")
         routes = await connection.fetch(
@@ -285,7 +303,7 @@ async def _routes_forgotten(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _checks_refused(stage: AlertStage) -> AsyncIterator[None]:
-    """Postgres refuses to claim checks, which have been due for ten minutes."""
+    """Have Postgres refuse to claim checks, which have been due for ten minutes."""
     async with stage.world.database.transaction() as connection:
         await connection.execute("update checks set due_at = now() - interval '10 minutes'")
         await connection.execute(
@@ -305,7 +323,7 @@ async def _checks_refused(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _ca_refuses(stage: AlertStage) -> AsyncIterator[None]:
-    """Certificates that end tomorrow are due for renewal, as after weeks in which the CA has refused."""
+    """Have the CA refuse orders while certificates that end tomorrow are due, as after weeks of refusals."""
     world = stage.world
     world.ca.fail("new order", times=1_000_000, status=403, problem="unauthorized")
     async with world.database.transaction() as connection:
@@ -323,6 +341,7 @@ async def _ca_refuses(stage: AlertStage) -> AsyncIterator[None]:
 
 
 async def _renew(stage: AlertStage) -> None:
+    """Make the orders of all secured domains due."""
     async with stage.world.database.transaction() as connection:
         for domain in _SECURED:
             await connection.execute("update orders set due_at = now() where domain = $1", domain)
@@ -330,7 +349,7 @@ async def _renew(stage: AlertStage) -> None:
 
 @asynccontextmanager
 async def _orders_limited(stage: AlertStage) -> AsyncIterator[None]:
-    """The monitor restarts with a limit that the orders of today have used up."""
+    """Restart the monitor with a limit that the orders of today have used up."""
     async with _another_monitor(stage, FRONTAGE_ACME_ORDERS_PER_ACCOUNT="12"):
         yield
 
@@ -340,6 +359,7 @@ async def _orders_limited(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _receivers_fail(stage: AlertStage) -> AsyncIterator[None]:
+    """Have the webhook sink answer 500."""
     stage.sink.answer_with(500)
     for partner in stage.partners:
         await partner.ask("POST", "/webhooks/test")
@@ -353,6 +373,7 @@ async def _receivers_fail(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _name_servers_silent(stage: AlertStage) -> AsyncIterator[None]:
+    """Have the zone's server not answer for the monitored domains."""
     for domain in _WATCHED:
         stage.world.zone.misbehave(domain, Behaviour.TIMEOUT)
     try:
@@ -364,6 +385,7 @@ async def _name_servers_silent(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _records_lost(stage: AlertStage) -> AsyncIterator[None]:
+    """Remove the records of the monitored domains."""
     for domain in _WATCHED:
         stage.world.zone.remove(domain)
     try:
@@ -375,6 +397,7 @@ async def _records_lost(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _origin_down(stage: AlertStage) -> AsyncIterator[None]:
+    """Visit a domain whose origin does not listen."""
     url = f"http://{stage.world.edges[1].settings.edge_http}/"
 
     async def visit() -> None:
@@ -390,7 +413,7 @@ async def _origin_down(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _disk_full(stage: AlertStage) -> AsyncIterator[None]:
-    """The API's state directory lies on a small disk."""
+    """Put the API's state directory on a small disk."""
     directory = stage.world.api.settings.state_dir
     await _run("mount", "-t", "tmpfs", "-o", "size=900M", "none", str(directory))
     try:
@@ -401,12 +424,16 @@ async def _disk_full(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _clock_wrong(stage: AlertStage) -> AsyncIterator[None]:
+    """Run the monitor with a clock that is ten seconds fast."""
     async with _another_monitor(stage, LD_PRELOAD=str(_FAKETIME), FAKETIME="+10s", FAKETIME_DONT_FAKE_MONOTONIC="1"):
         yield
 
 
 async def _run(*argv: str) -> None:
-    """Raises: `OperatorError`."""
+    """Run a program.
+
+    Raises: `OperatorError` when it fails.
+    """
     process = await asyncio.create_subprocess_exec(*argv, stderr=subprocess.PIPE)
     _, error = await process.communicate()
     if process.returncode:
@@ -418,7 +445,7 @@ async def _run(*argv: str) -> None:
 
 @asynccontextmanager
 async def _another_monitor(stage: AlertStage, **variables: str) -> AsyncIterator[None]:
-    """The monitor runs with these variables within the block, and without them after it."""
+    """Run the monitor with these variables within the block, and without them after it."""
     monitor = stage.world.monitors[0]
     other = monitor.with_variables(**variables)
     await monitor.stop()
@@ -432,6 +459,7 @@ async def _another_monitor(stage: AlertStage, **variables: str) -> AsyncIterator
 
 @asynccontextmanager
 async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run the work as a task for the block."""
     task = asyncio.create_task(work)
     try:
         yield
@@ -442,6 +470,7 @@ async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 async def _repeat(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    """Repeat the work until cancelled, through connection errors."""
     while True:
         with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
             await work()
@@ -449,7 +478,7 @@ async def _repeat(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
 
 
 def list_causes() -> list[Cause]:
-    """In the order in which they are provoked."""
+    """Return all causes, in the order in which they are provoked."""
     return [
         Cause(
             "edges killed",

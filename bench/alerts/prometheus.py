@@ -24,29 +24,33 @@ _POLL_SECONDS = 0.2
 
 
 def hasten(rules: str) -> str:
-    """The rules with each wait that is not zero cut to `WAIT_SECONDS`, and each window to `WINDOW_SECONDS`. Pure."""
+    """Shorten each wait of the rules that is not zero to `WAIT_SECONDS`, and each window to `WINDOW_SECONDS`. Pure."""
     waiting = re.sub(r'(?m)^( *for: "?)(?!0m)\d+[smh](?="?$)', rf"\g<1>{WAIT_SECONDS}s", rules)
     return re.sub(r"\[\d+[smh]\]", f"[{WINDOW_SECONDS}s]", waiting)
 
 
 def is_installed() -> bool:
+    """Return whether Prometheus is installed."""
     return shutil.which("prometheus") is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
-    """Made by `running_prometheus`."""
+    """A Prometheus that runs. Created by `running_prometheus`."""
 
     session: aiohttp.ClientSession
 
     async def firing(self) -> set[str]:
-        """The names of the alerts that fire now."""
+        """Return the names of the alerts that fire now."""
         async with self.session.get("/api/v1/alerts") as answer:
             alerts = (await answer.json())["data"]["alerts"]
         return {each["labels"]["alertname"] for each in alerts if each["state"] == "firing"}
 
     async def until_scraped(self, targets: int) -> None:
-        """Raises: `TimeoutError`."""
+        """Wait until Prometheus scrapes that many targets.
+
+        Raises: `TimeoutError`.
+        """
         async with asyncio.timeout(_READY_SECONDS):
             while True:
                 async with self.session.get("/api/v1/targets") as answer:
@@ -58,7 +62,7 @@ class Prometheus:
 
 @contextlib.asynccontextmanager
 async def running_prometheus(directory: Path, rules: str, targets: Sequence[str]) -> AsyncIterator[Prometheus]:
-    """Prometheus until the end of the block; its files lie in `directory`, which is there. `targets` as host:port.
+    """Run Prometheus for the block, with its files in `directory`, which exists. `targets` are host:port.
 
     Raises: `OperatorError`.
     """
@@ -85,7 +89,10 @@ async def running_prometheus(directory: Path, rules: str, targets: Sequence[str]
 
 
 async def _until_ready(session: aiohttp.ClientSession, log_file: Path) -> None:
-    """Raises: `OperatorError`."""
+    """Wait until Prometheus serves.
+
+    Raises: `OperatorError`.
+    """
     try:
         async with asyncio.timeout(_READY_SECONDS):
             while True:

@@ -18,6 +18,7 @@ from common.processes import loop_factory
 
 
 def main() -> None:
+    """Run the fault run and print its counts; exit with 1 if something went wrong."""
     arguments = _parse()
     console = Console(soft_wrap=True)
     try:

@@ -12,7 +12,10 @@ from rich.table import Table
 
 @dataclass(slots=True)
 class FlowCounts:
-    """`done` is what happened, by its name; the other numbers are what went wrong, and `details` say it in words."""
+    """The counts of a fault run.
+
+    `done` is what happened, by its name; the other numbers are what went wrong, and `details` describe it in words.
+    """
 
     done: Counter[str] = field(default_factory=Counter)
     records_lost: int = 0
@@ -24,6 +27,7 @@ class FlowCounts:
 
     @property
     def wrong(self) -> int:
+        """Return how often something went wrong."""
         return (
             self.records_lost
             + self.records_doubled
@@ -33,9 +37,11 @@ class FlowCounts:
         )
 
     def as_json(self) -> dict[str, Any]:
+        """Return all counts, as JSON can hold them."""
         return {name: getattr(self, name) for name in self.__slots__} | {"done": dict(self.done)}
 
     def table(self) -> Table:
+        """Return the counts as a table."""
         table = Table(title="Flows while everything fails", box=box.SIMPLE_HEAD, show_header=False)
         table.add_column(justify="right")
         table.add_column()

@@ -31,7 +31,7 @@ _CHANCE = 0.6
 
 @dataclass(slots=True)
 class Drawn:
-    """For one flow. `writes`: by the number of the zone's write requests, in the order of their arrival."""
+    """The faults of one flow. `writes` are by the number of the zone's write requests, in order of arrival."""
 
     writes: dict[int, WriteFault]
     has_wrong_token: bool
@@ -42,7 +42,10 @@ class Drawn:
 
 
 def draw(random: Random) -> Drawn:
-    """Each kind of fault is about as likely as every other; a flow has several."""
+    """Draw the faults of a flow.
+
+    Each kind of fault is about as likely as every other; a flow has several.
+    """
     kinds = list(WriteFault)
     writes = {number: random.choice(kinds) for number in range(3 * _MOST_WRITES) if random.random() < _CHANCE / 2}
     return Drawn(

@@ -32,7 +32,7 @@ class Stuck(FrontageError):
 
 @dataclass(slots=True)
 class Person:
-    """Of one zone. `flow` is what the API last answered."""
+    """A person who connects the name of one zone. `flow` is the API's last answer."""
 
     world: FlowWorld
     zone: str
@@ -42,10 +42,14 @@ class Person:
 
     @property
     def host(self) -> str:
+        """Return the name that is connected."""
         return f"shop.{self.zone}"
 
     async def connect(self) -> None:
-        """Until the flow is finished. Raises: `Stuck`."""
+        """Work through the modal until the flow is finished.
+
+        Raises: `Stuck`.
+        """
         await self._until_created()
         while (state := await self._until_own_move()) != "finished":
             if state == "planned":
@@ -54,7 +58,10 @@ class Person:
                 await self._act("plan")
 
     async def take_back(self) -> None:
-        """Until the flow is undone. Raises: `Stuck`."""
+        """Undo the flow until it is undone.
+
+        Raises: `Stuck`.
+        """
         if self.drawn.has_foreign_after:
             await self.world.change_zone(self.zone, "@", "after")
         digest = None
@@ -64,6 +71,7 @@ class Person:
             digest = answer["plan"]["digest"] if answer.get("code") == "written_changed" else None
 
     async def _apply(self) -> None:
+        """Apply the plan; another party may change the zone before."""
         if self.drawn.has_foreign_before:
             self.drawn.has_foreign_before = False
             await self.world.change_zone(self.zone, "@", "before")
@@ -74,6 +82,7 @@ class Person:
             self.world.counts.done["plans made anew, the zone had changed"] += 1
 
     def _credentials(self) -> Mapping[str, str]:
+        """Return the credentials, which are wrong once where that was drawn."""
         if self.drawn.has_wrong_token:
             self.drawn.has_wrong_token = False
             self.world.counts.done["wrong tokens"] += 1
@@ -81,13 +90,17 @@ class Person:
         return self.world.credentials
 
     async def _until_created(self) -> None:
+        """Create the flow, through lost answers."""
         while not self.flow:
             status, answer = await self._ask("POST", "/connect/flows", zones.config(self.host))
             if status == 201:
                 self.flow = answer
 
     async def _until_own_move(self) -> str:
-        """The state in which the person has the next move; after a write from which nothing is in the zone, too."""
+        """Return the state in which the person has the next move, also after a write of which nothing is in the zone.
+
+        Raises: `Stuck`.
+        """
         still_until, seen = time.monotonic() + _STILL_SECONDS, None
         while True:
             status, answer = await self._ask("GET", f"/connect/flows/{self.flow['id']}")
@@ -106,6 +119,10 @@ class Person:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _act(self, action: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Send an action of the flow, and return the answer.
+
+        Raises: `Stuck` after too many actions.
+        """
         self._actions += 1
         if self._actions > _MOST_ACTIONS:
             raise Stuck(f"{self.host} is {self.flow['state']} after {_MOST_ACTIONS} actions: {self.flow.get('error')}")
@@ -113,7 +130,7 @@ class Person:
         return answer
 
     async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """Status 0: the answer is lost."""
+        """Send a request, and return status and content; status 0 where the answer is lost."""
         try:
             return await self.world.partner.ask(method, path, body)
         except (aiohttp.ClientError, TimeoutError):

@@ -37,12 +37,12 @@ _STATUSES = {WriteFault.FAIL: 500, WriteFault.RATE_LIMIT: 429, WriteFault.LIE: 2
 
 
 class _Cut(Exception):
-    """End the connection without an answer."""
+    """The connection is to end without an answer."""
 
 
 @contextlib.asynccontextmanager
 async def update_proxy(server: HostPort, key: dns.tsig.Key, on_write: OnWrite) -> AsyncIterator[HostPort]:
-    """Before a name server that takes signed updates over TCP."""
+    """Run a proxy before a name server that takes signed updates over TCP, and yield its address."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, EOFError, _Cut, TimeoutError):
@@ -57,7 +57,10 @@ async def update_proxy(server: HostPort, key: dns.tsig.Key, on_write: OnWrite) -
 
 
 async def _answer_update(server: HostPort, key: dns.tsig.Key, wire: bytes, on_write: OnWrite) -> bytes:
-    """Raises: `_Cut`."""
+    """Answer one update: forward it, or act out its fault.
+
+    Raises: `_Cut`.
+    """
     try:
         update = dns.message.from_wire(wire, keyring={key.name: key})
     except dns.exception.DNSException:  # of a wrong key: the server's own answer
@@ -78,7 +81,10 @@ async def _answer_update(server: HostPort, key: dns.tsig.Key, wire: bytes, on_wr
 
 
 async def _act_out(fault: WriteFault | None, forward: Forward) -> None:
-    """Raises: `_Cut`."""
+    """Act out a fault that concerns the connection, or forward.
+
+    Raises: `_Cut`.
+    """
     if fault is WriteFault.CUT_BEFORE:
         raise _Cut
     if fault is WriteFault.SLOW:
@@ -108,7 +114,7 @@ def _framed(wire: bytes) -> bytes:
 
 @contextlib.asynccontextmanager
 async def api_proxy(url: str, on_write: OnWrite) -> AsyncIterator[str]:
-    """Before the API of PowerDNS. Yields its URL."""
+    """Run a proxy before the API of PowerDNS, and yield its URL."""
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_SECONDS)) as session:
 
         async def serve(request: web.Request) -> web.Response:

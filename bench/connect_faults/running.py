@@ -19,7 +19,10 @@ _EVENTS: Final = ("domain.added", "domain.flow.completed")
 
 
 async def run(*, flows: int, seed: int, on_end: Callable[[], None] = lambda: None) -> FlowCounts:
-    """Half of the `flows` by each way. `on_end` is called after each. Raises: `OperatorError`."""
+    """Run the flows, half of them by each way, and return the counts. `on_end` is called after each flow.
+
+    Raises: `OperatorError`.
+    """
     counts, random = FlowCounts(), Random(seed)
     for way in _WAYS:
         names = [f"c{number}.test" for number in range(flows // 2)]
@@ -38,6 +41,7 @@ async def run(*, flows: int, seed: int, on_end: Callable[[], None] = lambda: Non
 
 
 async def _go_through(person: Person, room: asyncio.Semaphore, on_end: Callable[[], None]) -> None:
+    """Connect and take back one name, and compare its zone after each."""
     counts = person.world.counts
     async with room:
         try:
@@ -53,6 +57,7 @@ async def _go_through(person: Person, room: asyncio.Semaphore, on_end: Callable[
 
 
 async def _compare(person: Person, wanted: zones.Content, when: str) -> None:
+    """Count the records that are missing from the zone, and those beyond what is wanted."""
     world = person.world
     foreign = frozenset(world.foreign.get(person.zone, ()))
     missing, beyond = zones.compared(await zones.read(world.server, person.zone), wanted | foreign)
@@ -65,7 +70,7 @@ async def _compare(person: Person, wanted: zones.Content, when: str) -> None:
 
 
 async def _count_effects(world: FlowWorld, people: list[Person]) -> None:
-    """Each flow's events, and its name's enrolment, once."""
+    """Count the flows whose events or enrolment did not happen exactly once."""
     async with world.database.connection() as connection:
         rows = await connection.fetch(
             "select type, fields ->> 'job_id' as job, count(*) as n from events group by 1, 2"

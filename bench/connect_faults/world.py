@@ -48,8 +48,11 @@ _PARENT: Final = (
 
 @dataclass(slots=True)
 class FlowWorld:
-    """Made by `open_world`. `foreign`: another party's records, by zone. `drawn`: the faults of the zone's next write
-    requests; where it is at an end, they pass."""
+    """The processes and servers of a run. Created by `open_world`.
+
+    `foreign` are another party's records, by zone. `drawn` are the faults of the zone's next write requests; once they
+    are used up, requests pass.
+    """
 
     way: Way
     server: HostPort
@@ -69,12 +72,13 @@ class FlowWorld:
     _killing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def change_zone(self, zone: str, host: str, value: str) -> None:
-        """As another party does."""
+        """Add a TXT record as another party does."""
         await self.add_foreign(zone, host, f'"{value}"')
         self.foreign.setdefault(zone, set()).add((host, "TXT", f'"{value}"'))
         self.counts.done["changes by another party"] += 1
 
     async def on_write(self, zone: str, forward: Forward) -> WriteFault | None:
+        """Act out the next fault of the zone, or return it for the proxy to act out; None lets the request pass."""
         drawn = self.drawn.get(zone)
         fault = drawn.pop(0) if drawn else None
         if fault is None:
@@ -94,7 +98,7 @@ class FlowWorld:
         return fault
 
     async def kill_api(self) -> None:
-        """Its leases lapse at once, as they do within seconds."""
+        """Kill the API and start it again. Its leases lapse at once, as they do within seconds."""
         async with self._killing:
             await self.api.kill()
             async with self.database.transaction() as connection:
@@ -105,6 +109,10 @@ class FlowWorld:
             await self.api.start()
 
     async def kill_monitors(self, state: str) -> None:
+        """Kill all monitors and start them again, unless other processes are being killed.
+
+        Their leases lapse at once.
+        """
         if self._killing.locked():
             return
         async with self._killing:
@@ -130,7 +138,7 @@ _SETTINGS: Final = {
 
 @contextlib.asynccontextmanager
 async def open_world(way: Way, names: list[str], counts: FlowCounts) -> AsyncIterator[FlowWorld]:
-    """Everything serves within the block and is gone after it. `names` are the zones.
+    """Run everything for the block. `names` are the zones.
 
     Raises: `OperatorError`.
     """
@@ -169,7 +177,7 @@ async def open_world(way: Way, names: list[str], counts: FlowCounts) -> AsyncIte
 
 
 def _open_session(base_url: str) -> aiohttp.ClientSession:
-    """A connection for each request: the API is killed between them."""
+    """Open a session with a connection for each request: the API is killed between them."""
     return aiohttp.ClientSession(
         base_url,
         connector=aiohttp.TCPConnector(force_close=True),
@@ -182,6 +190,7 @@ _Parts = tuple[HostPort, Mapping[str, str], Mapping[str, str], Callable[[str, st
 
 @contextlib.asynccontextmanager
 async def _knot(names: list[str], on_write: OnWrite) -> AsyncIterator[_Parts]:
+    """Run knot behind its proxy, for changes by RFC 2136."""
     parent = zones.file_of(frozenset(_PARENT))
     files = {zones.PARENT: parent} | {name: zones.file_of(zones.BEFORE) for name in names}
     key = dns.tsig.Key(dns.name.from_text(_KEY_NAME), _KEY_SECRET, dns.tsig.HMAC_SHA256)
@@ -199,6 +208,8 @@ async def _knot(names: list[str], on_write: OnWrite) -> AsyncIterator[_Parts]:
 
 @contextlib.asynccontextmanager
 async def _powerdns(names: list[str], on_write: OnWrite) -> AsyncIterator[_Parts]:
+    """Run PowerDNS behind its proxy, for changes by its API."""
+
     def whole(zone: str, content: zones.Content) -> list[tuple[str, str, str]]:
         return [(zone if host == "@" else f"{host}.{zone}", kind, value) for host, kind, value in content]
 

@@ -1,5 +1,6 @@
-"""The zones of the flows: what is in them at first, what a flow asks for, and what another party puts into them. Pure
-but for `read`, which asks the name server.
+"""The zones of the flows: their first content, what a flow asks for, and what another party adds.
+
+Pure but for `read`, which asks the name server.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _ASKED: Final = (
 
 
 def config(host: str) -> dict[str, Any]:
-    """The body of a request for a flow that leads from `BEFORE` to `AFTER`."""
+    """Return the body of a request for a flow that leads from `BEFORE` to `AFTER`."""
     url = "https://app.partner.test/shop"
     return {
         "domain": host,
@@ -65,11 +66,12 @@ def config(host: str) -> dict[str, Any]:
 
 
 def file_of(content: Content) -> str:
+    """Render the content as a zone file."""
     return "".join(f"{host} {kind} {value}\n" for host, kind, value in sorted(content))
 
 
 async def read(server: HostPort, zone: str) -> Counter[tuple[str, str, str]]:
-    """What the server has, by host, type and value."""
+    """Return how often the server has each record, by host, type and value."""
     found: Counter[tuple[str, str, str]] = Counter()
     for host, kind in _ASKED:
         query = dns.message.make_query(zone if host == "@" else f"{host}.{zone}", kind)
@@ -81,5 +83,5 @@ async def read(server: HostPort, zone: str) -> Counter[tuple[str, str, str]]:
 
 
 def compared(found: Mapping[tuple[str, str, str], int], wanted: Content) -> tuple[Content, Content]:
-    """What is missing, and what is there beyond what is wanted."""
+    """Return the records that are missing, and those beyond what is wanted."""
     return wanted - found.keys(), frozenset(found) - wanted

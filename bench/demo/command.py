@@ -41,7 +41,7 @@ def demo(
 
 
 async def _until_signalled(*, check: bool, as_json: bool) -> None:
-    """A first signal ends everything in order, a second one at once."""
+    """Run the demo; a first signal ends everything in order, a second one at once."""
     task = asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -50,6 +50,7 @@ async def _until_signalled(*, check: bool, as_json: bool) -> None:
 
 
 async def _run(output: _Output, *, check: bool) -> None:
+    """Start everything, walk, and then end (a check) or stay until cancelled."""
     from bench.demo.stage import set_up, state_directory
 
     start = time.perf_counter()
@@ -69,6 +70,7 @@ async def _run(output: _Output, *, check: bool) -> None:
 
 
 async def _walk(stage: Stage, tell: Tell, *, check: bool) -> None:
+    """Sign in and walk through the service: the whole walk for a check, else until a domain is served."""
     from bench.demo.walk import Walk
     from bench.demo.walk_clients import PartnerClient, VisitorClient
 
@@ -87,6 +89,7 @@ async def _walk(stage: Stage, tell: Tell, *, check: bool) -> None:
 
 
 async def _check(walk: Walk, *, has_powerdns: bool) -> None:
+    """Take the steps of a check in order."""
     await walk.find_eligible()
     await walk.power()
     await walk.serve()
@@ -110,7 +113,7 @@ async def _check(walk: Walk, *, has_powerdns: bool) -> None:
 
 
 def _domain(*, check: bool) -> str:
-    """A fresh name for a check: powering one name is limited to five times a day."""
+    """Return the domain to walk with; a fresh name for a check, since one name may be powered five times a day only."""
     from bench.demo.stage import CUSTOMER
 
     return f"{_DOMAIN}-{secrets.token_hex(4)}.{CUSTOMER}" if check else f"{_DOMAIN}.{CUSTOMER}"
@@ -120,17 +123,20 @@ def _domain(*, check: bool) -> str:
 
 
 class _Output(Protocol):
-    """`tell` after each step; then `passed` after a check, `present` before a visit."""
+    """Shows the walk: `tell` after each step, then `passed` after a check, or `present` before a visit."""
 
-    def tell(self, step: str, seconds: float, seen: str) -> None: ...
+    def tell(self, step: str, seconds: float, seen: str) -> None:
+        """Show a step that is done."""
 
-    def passed(self, seconds: float) -> None: ...
+    def passed(self, seconds: float) -> None:
+        """Show that all steps of a check passed."""
 
-    def present(self, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None: ...
+    def present(self, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None:
+        """Show where everything is reached."""
 
 
 class _Data:
-    """One JSON document at the end of the walk."""
+    """Shows the walk as one JSON document at its end."""
 
     def __init__(self) -> None:
         self._steps: list[dict[str, str | float]] = []
@@ -160,6 +166,8 @@ class _Data:
 
 
 class _Words:
+    """Shows the walk as text."""
+
     def __init__(self) -> None:
         from rich.console import Console
 
@@ -180,8 +188,10 @@ def _duration(seconds: float) -> str:
 
 
 def _command(name: str) -> str | None:
-    """How to call a program of this installation from the reader's shell, which may not have its folder on the path.
-    None when it is not installed."""
+    """Return how to call a program of this installation from the reader's shell; None when it is not installed.
+
+    The shell may not have the program's folder on its path.
+    """
     beside, found = Path(sys.executable).with_name(name), shutil.which(name)
     if beside.exists() and found != str(beside):
         return shlex.quote(str(beside))
@@ -221,13 +231,17 @@ def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_
 
 
 def curl_line(host: str, port: int, domain: str, ca_file: Path) -> str:
-    """Return the curl command. curl itself resolves names under localhost, but only to loopback."""
+    """Return the curl command that requests the domain.
+
+    curl resolves names under localhost by itself, but only to loopback.
+    """
     is_loopback = host in ("127.0.0.1", "::1", "localhost")
     resolve = [] if is_loopback else ["--resolve", f"{domain}:{port}:{host}"]
     return shlex.join(["curl", "--cacert", str(ca_file), *resolve, f"https://{domain}:{port}/"])
 
 
 def _trust(ca_file: Path) -> str:
+    """Return how to trust the CA's root on this machine, and how to undo that."""
     return (
         f"{ca_file}\n"
         "  browsers: import it under Settings → Certificates → Authorities; Debian and Ubuntu, as root:\n"

@@ -22,7 +22,10 @@ _NAME = "demo.json"
 
 @dataclass(frozen=True, slots=True)
 class RunningDemo:
-    """`edge_https` is host:port to connect to, whatever `domain` resolves to; `origin` is the lab's base URL."""
+    """A demo that runs.
+
+    `edge_https` is host:port to connect to, whatever `domain` resolves to; `origin` is the lab's base URL.
+    """
 
     domain: str
     edge_https: str
@@ -34,7 +37,7 @@ class RunningDemo:
 
     @contextlib.contextmanager
     def announced(self, state_dir: Path) -> Iterator[None]:
-        """The files are there while the block runs."""
+        """Keep the files that describe this demo for the block."""
         paths = [path for path in (state_dir / _NAME, _well_known()) if self._write(path)]
         try:
             yield
@@ -44,6 +47,7 @@ class RunningDemo:
                     path.unlink(missing_ok=True)
 
     def _write(self, path: Path) -> bool:
+        """Write the file, and return whether it could be written."""
         try:
             replace_file(path, json.dumps(asdict(self), indent=2).encode())
         except OSError:  # another user's file: locust then needs the state directory
@@ -52,7 +56,7 @@ class RunningDemo:
 
 
 def find_running_demo(environ: Mapping[str, str] = os.environ) -> RunningDemo | None:
-    """The demo in FRONTAGE_STATE_DIR when that is set, else the one started last by this user."""
+    """Return the demo in FRONTAGE_STATE_DIR when that is set, else the one that this user started last."""
     state_dir = environ.get(PREFIX + "STATE_DIR")
     return _read(Path(state_dir) / _NAME if state_dir else _well_known())
 
@@ -63,6 +67,7 @@ def _well_known() -> Path:
 
 
 def _read(path: Path) -> RunningDemo | None:
+    """Read the file, if it is a valid one of this user."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():

@@ -39,10 +39,13 @@ _LAB_STOP_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class LabAddresses:
-    """`origin`, `sink`, `zone` (where the DNS zone is changed), `partner` (the partner's own site) and `provider` (a
+    """The addresses of the lab.
+
+    `origin`, `sink`, `zone` (where the DNS zone is changed), `partner` (the partner's own site) and `provider` (a
     Domain Connect provider) are base URLs, `dns` is host:port. `key`, as ``name:secret``, signs updates of the zone
     (RFC 2136). `powerdns`, as ``key@url``, opens PowerDNS' API; it is empty where PowerDNS is not installed. `rdap` is
-    the URL of the registry's bootstrap file (RFC 9224)."""
+    the URL of the registry's bootstrap file (RFC 9224).
+    """
 
     origin: str
     dns: str
@@ -57,7 +60,7 @@ class LabAddresses:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What runs, and the application on it."""
+    """The running installation and its lab, and the application on it."""
 
     settings: Settings
     lab: LabAddresses
@@ -69,15 +72,16 @@ class Stage:
 
     @property
     def ca_file(self) -> Path:
-        """The internal issuer's root, for clients to trust."""
+        """Return the path of the internal issuer's root, for clients to trust."""
         return self.settings.state_dir / "ca" / "root.pem"
 
     @property
     def edge_https_host(self) -> str:
-        """Where a client on this machine connects to."""
+        """Return the host that a client on this machine connects to."""
         return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.settings.edge_https.host, self.settings.edge_https.host)
 
     def described(self, domain: str) -> RunningDemo:
+        """Describe this demo, with the domain that it serves, for programs that look for it."""
         host = f"[{self.edge_https_host}]" if ":" in self.edge_https_host else self.edge_https_host
         return RunningDemo(
             domain=domain,
@@ -92,7 +96,7 @@ class Stage:
 
 @contextlib.contextmanager
 def state_directory(environ: Mapping[str, str]) -> Iterator[Path]:
-    """FRONTAGE_STATE_DIR where it is set, else a temporary one that ends with the block."""
+    """Yield FRONTAGE_STATE_DIR where it is set, else a temporary directory that ends with the block."""
     if given := environ.get(PREFIX + "STATE_DIR"):
         yield Path(given).absolute()
         return
@@ -102,9 +106,9 @@ def state_directory(environ: Mapping[str, str]) -> Iterator[Path]:
 
 @contextlib.asynccontextmanager
 async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[Stage]:
-    """Everything serves within the block and is gone after it. The user's own settings win over the stage's.
+    """Run everything for the block. The user's own settings win over the stage's.
 
-    Raises: OperatorError, with the reason a child gave.
+    Raises: `OperatorError`, with the reason a child gave.
     """
     from api.cli.up import database, require_database, roles, state_dir_held
     from common.processes import ChildFailed
@@ -131,7 +135,7 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
 
 
 def _own_ports(environ: Mapping[str, str]) -> dict[str, str]:
-    """Free ports in place of default ones that are in use: a second demo runs beside the first."""
+    """Choose free ports in place of default ones that are in use: a second demo runs beside the first."""
     from api.cli.ports import LISTENERS, free_instead_of_taken
 
     variables = {field: PREFIX + field.upper() for field in LISTENERS}
@@ -199,7 +203,10 @@ async def _addresses(process: subprocess.Popen[bytes]) -> LabAddresses:
 
 
 async def _ensure_application(settings: Settings, webhook_url: str) -> tuple[str, str]:
-    """The demo's application: found by its cname target on a kept state directory, else made. Id and client secret."""
+    """Return the id and client secret of the demo's application.
+
+    It is found by its cname target on a kept state directory, else created.
+    """
     from api.rules import application_tokens as minting
     from common.db import applications as db
     from common.db.address import resolve_dsn
@@ -233,7 +240,7 @@ async def _ensure_application(settings: Settings, webhook_url: str) -> tuple[str
 
 
 async def _sign_in_link(settings: Settings) -> str:
-    """A link that signs the demo's operator in to the dashboard, once."""
+    """Create a link that signs the demo's operator in to the dashboard, once."""
     from common import accounts
     from common.db import sessions, users
     from common.db.address import resolve_dsn
@@ -250,14 +257,20 @@ async def _sign_in_link(settings: Settings) -> str:
 
 
 async def _open_partner_site(lab: LabAddresses, api: str, application_id: str, client_secret: str) -> None:
-    """Raises: `OperatorError`."""
+    """Send the partner's site the settings it works with.
+
+    Raises: `OperatorError`.
+    """
     known = {"api": api, "applicationId": application_id, "clientSecret": client_secret}
     known |= {"origin": lab.origin, "dns": lab.dns, "key": lab.key, "powerdns": lab.powerdns}
     await _put(f"{lab.partner}/settings", json.dumps(known))
 
 
 async def _join_domain_connect(lab: LabAddresses, settings: Settings) -> None:
-    """Publish the public key and hand the templates to the provider, as an operator does. Raises: `OperatorError`."""
+    """Publish the public key and hand the templates to the provider, as an operator does.
+
+    Raises: `OperatorError`.
+    """
     from urllib.parse import urlsplit
 
     from api.cli.domain_connect import ensure_key
@@ -274,7 +287,10 @@ async def _join_domain_connect(lab: LabAddresses, settings: Settings) -> None:
 
 
 async def _put(url: str, body: str) -> None:
-    """Raises: `OperatorError`."""
+    """Send the lab a PUT request.
+
+    Raises: `OperatorError`.
+    """
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=_LAB_SECONDS)
@@ -293,7 +309,7 @@ async def _put(url: str, body: str) -> None:
 
 @contextlib.contextmanager
 def _standard_error_in(path: Path) -> Iterator[None]:
-    """Ours too, within the block: children inherit it, and their logs would tear up what the demo prints."""
+    """Send standard error to a file for the block, ours and the children's: logs would tear up what the demo prints."""
     try:
         log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
@@ -312,6 +328,6 @@ def _standard_error_in(path: Path) -> Iterator[None]:
 
 
 def _last_words(log: Path) -> str:
-    """The last line a child wrote for people (``frontage role: reason``)."""
+    """Return the last line that a child wrote for people (``frontage role: reason``)."""
     errors = [line for line in log.read_text("utf-8", "replace").splitlines() if line.startswith("frontage ")]
     return errors[-1].partition(": ")[2] if errors else ""

@@ -48,11 +48,17 @@ class UnexpectedStatus(WalkFailed):
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
+    """A response as a client of the walk reads it."""
+
     status: int
     headers: dict[str, str]
     body: bytes
 
     def json(self) -> Any:
+        """Parse the body as JSON.
+
+        Raises: `WalkFailed`.
+        """
         try:
             return json.loads(self.body)
         except ValueError:
@@ -60,7 +66,7 @@ class HttpAnswer:
 
 
 class PartnerClient:
-    """The API's client, with a token of its own. Made by `PartnerClient.at`, which also closes it."""
+    """A client of the API with a token of its own. Opened and closed by `PartnerClient.at`."""
 
     def __init__(self, session: aiohttp.ClientSession, application_id: str) -> None:
         self._session = session
@@ -69,6 +75,7 @@ class PartnerClient:
     @classmethod
     @contextlib.asynccontextmanager
     async def at(cls, base_url: str, application_id: str) -> AsyncIterator[Self]:
+        """Open a client for the block; `sign_in` gets its token."""
         timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
         async with aiohttp.ClientSession(base_url, timeout=timeout) as session:
             yield cls(session, application_id)
@@ -79,26 +86,34 @@ class PartnerClient:
         self._headers["Authorization"] = f"Bearer {(await self.ask('POST', '/token', body))['auth_token']}"
 
     async def eligibility(self, domain: str) -> dict[str, Any]:
+        """Return the domain's eligibility and status in Power."""
         return await self.ask("GET", f"/power?domain={domain}")
 
     async def power(self, domain: str, application_url: str, root_paths: list[str] | None = None) -> str:
+        """Power the domain, and return the API's message."""
         body = {"domain": domain, "applicationUrl": application_url}
         return await self._change("POST", body | ({"powerRootPathAccess": root_paths} if root_paths else {}))
 
     async def move(self, domain: str, application_url: str) -> str:
+        """Change the domain's application URL, and return the API's message."""
         return await self._change("PUT", {"domain": domain, "applicationUrl": application_url})
 
     async def unpower(self, domain: str) -> str:
+        """Remove the domain from Power, and return the API's message."""
         return await self._change("DELETE", {"domain": domain})
 
     async def _change(self, method: str, body: dict[str, Any]) -> str:
         return str((await self.ask(method, "/power", body))["message"])
 
     async def check_domain(self, domain: str) -> dict[str, Any]:
+        """Return the domain check's answer."""
         return await self.ask("POST", "/checkdomain", {"domain": domain})
 
     async def open_modal(self, site: str, domain: str, product: str) -> FlowClient:
-        """What the modal on the page at `site` does until there is a flow for `domain` in Power or Secure."""
+        """Do what the modal on the page at `site` does until there is a flow for `domain` in Power or Secure.
+
+        Raises: `WalkFailed`.
+        """
         try:
             async with self._session.get(f"{site}/") as page, self._session.get("/sdk/v1/frontage.js") as script:
                 expect("partner's page", (page.status, "/sdk/v1/frontage.js" in await page.text()), (200, True))
@@ -115,6 +130,10 @@ class PartnerClient:
     async def ask(
         self, method: str, path: str, body: dict[str, Any] | None = None, status: int = 200
     ) -> dict[str, Any]:
+        """Send a request, and return the content of its answer.
+
+        Raises: `UnexpectedStatus` for another status than `status`; `WalkFailed`.
+        """
         try:
             async with self._session.request(method, path, json=body, headers=self._headers) as response:
                 answer = HttpAnswer(response.status, dict(response.headers), await response.read())
@@ -128,7 +147,7 @@ class PartnerClient:
 
 
 class FlowClient:
-    """A flow of the connect modal, with the token of its page. Made by `PartnerClient.open_modal`."""
+    """A flow of the connect modal, with the token of its page. Created by `PartnerClient.open_modal`."""
 
     def __init__(self, partner: PartnerClient, shown: dict[str, Any]) -> None:
         self.shown = shown
@@ -136,17 +155,23 @@ class FlowClient:
         self._path = f"/connect/flows/{shown['id']}"
 
     async def act(self, action: str, body: dict[str, Any]) -> str:
-        """Returns the state that the flow is in then."""
+        """Send an action, and return the state of the flow after it."""
         self.shown = await self._partner.ask("POST", f"{self._path}/{action}", body)
         return str(self.shown["state"])
 
     async def until_planned(self) -> str:
-        """Returns the plan in words. Raises: `WalkFailed`."""
+        """Wait for the plan, and return it in words.
+
+        Raises: `WalkFailed`.
+        """
         await self.until("planned")
         return ", ".join(f"{each['action']} {each['type']}" for each in self.shown["plan"]["changes"])
 
     async def apply(self, way: str, credentials: dict[str, str] | None = None) -> str:
-        """Returns the state that the flow is in then. Raises: `WalkFailed` when it halts."""
+        """Apply the plan, and return the state of the flow after it.
+
+        Raises: `WalkFailed` when the flow halts.
+        """
         body = {"way": way, "digest": self.shown["plan"]["digest"]}
         state = await self.act("apply", body | ({"credentials": credentials} if credentials else {}))
         if state == "halted":
@@ -154,14 +179,20 @@ class FlowClient:
         return state
 
     async def until_served(self, product: str) -> None:
-        """Enrolled, and its certificate live. Raises: `WalkFailed`."""
+        """Wait until the flow's domain is enrolled in `product` and its certificate is live.
+
+        Raises: `WalkFailed`.
+        """
         await self.until("finished")
         await self._read_until(lambda shown: _certificates(shown) == ["live"], "whose certificate is live")
         [enrolment] = self.shown["enrolments"]
         expect("enrolment", (enrolment["product"], enrolment["status"]), (product, "success"))
 
     async def until(self, state: str) -> None:
-        """Raises: `WalkFailed` when the flow comes to another end."""
+        """Wait until the flow is in that state.
+
+        Raises: `WalkFailed` when the flow comes to another end.
+        """
         await self._read_until(lambda shown: shown["state"] == state, f"that is {state}")
 
     async def _read_until(self, is_reached: Callable[[dict[str, Any]], bool], expected: str) -> None:
@@ -178,7 +209,7 @@ def _certificates(flow: dict[str, Any]) -> list[str | None]:
 
 
 class VisitorClient:
-    """A browser of sorts: connects to the edge whatever the domain, a new connection each time."""
+    """A visitor's browser: connects to the edge whatever the domain resolves to, a new connection each time."""
 
     def __init__(self, host: str, port: int, ca_file: Path) -> None:
         self._host = host
@@ -186,7 +217,10 @@ class VisitorClient:
         self._ca_file = ca_file
 
     async def get(self, domain: str, path: str = "/") -> HttpAnswer:
-        """Raises: `NoAnswer`, also when there is no certificate for `domain` that the root vouches for."""
+        """Request a page of the domain.
+
+        Raises: `NoAnswer`, also when there is no certificate for `domain` that the root vouches for.
+        """
         url = f"https://{domain}:{self._port}{path}"
         try:
             async with self._session() as session, session.get(URL(url, encoded=True)) as response:
@@ -195,7 +229,9 @@ class VisitorClient:
             raise NoAnswer(f"no answer from {url}: {error}") from error
 
     async def get_when(self, domain: str, text: str) -> HttpAnswer:
-        """The first page of `domain` with `text` in it: edges learn of a commit within milliseconds, not at once.
+        """Return the first page of `domain` once it has `text` in it.
+
+        Edges learn of a commit within milliseconds, not at once.
 
         Raises: `WalkFailed` when none comes in time.
         """
@@ -225,7 +261,7 @@ class VisitorClient:
 
 
 class OneAddressResolver(AbstractResolver):
-    """Leads every name to one address."""
+    """Resolves every name to one address."""
 
     def __init__(self, host: str) -> None:
         self._host = host
@@ -233,6 +269,7 @@ class OneAddressResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
+        """Return the one address."""
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         return [
             ResolveResult(
@@ -241,7 +278,7 @@ class OneAddressResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Holds nothing."""
+        """Do nothing, since nothing is open."""
 
 
 def _trusting(ca_file: Path) -> ssl.SSLContext:
@@ -252,5 +289,9 @@ def _trusting(ca_file: Path) -> ssl.SSLContext:
 
 
 def expect(what: str, seen: object, expected: object) -> None:
+    """Require that the two are equal.
+
+    Raises: `WalkFailed`.
+    """
     if seen != expected:
         raise WalkFailed(f"{what} is {seen!r}, expected {expected!r}")
