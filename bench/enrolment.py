@@ -49,7 +49,7 @@ _FEED = """
 
 @dataclass(frozen=True, slots=True)
 class EnrolledDomain:
-    """One powered domain with its certificate; PEM, the chain leaf first. The domain must never have been there."""
+    """One powered domain with its certificate; PEM, the chain leaf first. The domain must never have been enrolled."""
 
     domain: str
     application_id: str
@@ -60,7 +60,7 @@ class EnrolledDomain:
 
 @dataclass(frozen=True, slots=True)
 class Enrolled:
-    """`version` is the feed's, with everything in it."""
+    """The result of an enrolment. `version` is the feed's, with everything in it."""
 
     domains: int
     version: int
@@ -69,7 +69,7 @@ class Enrolled:
 
 
 async def enrol(dsn: str, keyring: Keyring, enrolments: Iterable[EnrolledDomain]) -> Enrolled:
-    """All of them in one transaction."""
+    """Enrol all domains in one transaction."""
     connection = await asyncpg.connect(dsn)
     try:
         async with connection.transaction():

@@ -1,4 +1,4 @@
-"""How much memory a process holds for itself alone. Linux, from /proc/<pid>/smaps.
+"""Measures how much memory a process holds for itself alone. Linux, from /proc/<pid>/smaps.
 
 Pages of the replica's file are the kernel's file cache: it takes them back when it needs them, and the same ones serve
 all processes. They are counted apart, also where this process happens to be the only one that has looked at them.
@@ -16,7 +16,7 @@ _MAPPING = re.compile(r"[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+ *(?P<file>.*)")
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes. `private_bytes` and `pss_bytes` are without the replica's pages."""
+    """The memory of a process in bytes. `private_bytes` and `pss_bytes` are without the replica's pages."""
 
     private_bytes: int
     pss_bytes: int
@@ -24,11 +24,15 @@ class Memory:
 
 
 def memory_of(pid: int) -> Memory:
-    """Raises: OSError when there is no such process, or it belongs to another user."""
+    """Measure the memory of a process.
+
+    Raises: OSError when there is no such process, or it belongs to another user.
+    """
     return parse_smaps(Path(f"/proc/{pid}/smaps").read_text("utf-8", "replace"))
 
 
 def parse_smaps(text: str) -> Memory:
+    """Add up the mappings in the text of a file ``smaps``."""
     private = pss = replica = 0
     is_replica = False
     for line in text.splitlines():

@@ -59,7 +59,7 @@ _GOAL = "p99 ≤ 20 ms"
 
 @dataclass(frozen=True, slots=True)
 class MonitoredWorld:
-    """A Postgres with the domains, who they belong to, and a name server that knows nothing yet."""
+    """A Postgres with the domains, the application that has them, and a name server that knows nothing yet."""
 
     dsn: str
     environ: dict[str, str]
@@ -72,7 +72,7 @@ class MonitoredWorld:
 
     @contextlib.contextmanager
     def role(self, name: str) -> Iterator[None]:
-        """A role as a process; its output is in the log."""
+        """Run a role as a process for the block; its output is in the log."""
         with self.log.open("ab") as log:
             process = spawn(role_argv(name), env=self.environ, stdout=log, stderr=log)
         try:
@@ -86,6 +86,7 @@ class MonitoredWorld:
 
 
 def main() -> None:
+    """Run the bench and print its figures."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.monitored", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -153,7 +154,7 @@ async def _measure(console: Console, count: int, directory: Path | None) -> list
 
 @contextlib.asynccontextmanager
 async def _partner(world: MonitoredWorld) -> AsyncIterator[aiohttp.ClientSession]:
-    """An API client with a token, once the API answers."""
+    """Open a client of the API with a token, once the API answers."""
     token = minting.mint_api_token(world.application_id, world.client_secret, datetime.now(UTC))
     headers = {"applicationId": world.application_id, "Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(world.settings.base_url, headers=headers) as session:
@@ -209,7 +210,7 @@ async def _time_get(partner: aiohttp.ClientSession, query: dict[str, Any]) -> fl
 
 
 async def _claim(database: Database, progress: Progress) -> list[Figure]:
-    """Claims as a monitor makes them. What was claimed is put off as its outcome would put it off, untimed."""
+    """Time claims as a monitor makes them; what was claimed is postponed as its outcome would do it, untimed."""
     found, committed, looked = [], [], []
     for _ in progress.track(range(_CLAIMS), description="claiming what is due"):
         begun_at = time.perf_counter()
@@ -243,6 +244,7 @@ async def _first_checks(world: MonitoredWorld, partner: aiohttp.ClientSession, p
 
 
 async def _first_check(world: MonitoredWorld, partner: aiohttp.ClientSession, domain: str) -> float:
+    """Return the seconds from POST to the result of the first check."""
     world.zone.add(domain, "A", "192.0.2.10")
     world.zone.add(f"www.{domain}", "CNAME", "apps.partner.example")
     records = [
@@ -265,7 +267,7 @@ async def _is_checked(partner: aiohttp.ClientSession, domain: str) -> bool:
 
 
 async def _until(holds: Callable[[], Awaitable[bool]], begun_at: float) -> float:
-    """Seconds from `begun_at` until it holds.
+    """Return the seconds from `begun_at` until it holds.
 
     Raises: `OperatorError` when that takes too long.
     """
@@ -280,7 +282,7 @@ async def _until(holds: Callable[[], Awaitable[bool]], begun_at: float) -> float
 
 
 def _is_met(figure: Figure) -> bool | None:
-    """None where there is no goal."""
+    """Return whether the figure meets its goal; None where there is none."""
     return figure.p99 <= (_QUICK if figure.goal == _GOAL else 1) if figure.goal else None
 
 

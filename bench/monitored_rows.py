@@ -53,7 +53,7 @@ _CHECKED_SINCE = """
 
 
 async def write(dsn: str, application_id: str, count: int, track: Iterator[int]) -> None:
-    """`track` yields the number of each chunk to be written, and draws how far it is (`chunks`)."""
+    """Write the domains; `track` yields the number of each chunk to be written, and draws the progress (`chunks`)."""
     connection = await asyncpg.connect(dsn)
     try:
         for number in track:
@@ -69,7 +69,7 @@ async def write(dsn: str, application_id: str, count: int, track: Iterator[int])
 
 
 async def put_off(dsn: str) -> None:
-    """Nothing that is there falls due for a day."""
+    """Postpone all checks, so that none falls due for a day."""
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute(
@@ -83,4 +83,5 @@ async def put_off(dsn: str) -> None:
 
 
 def chunks(count: int) -> range:
+    """Return the numbers of the steps in which `write` writes."""
     return range(-(-count // _CHUNK))

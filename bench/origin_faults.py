@@ -61,6 +61,7 @@ Figures = dict[str, float | int | str]
 
 
 def main() -> None:
+    """Run the trials and print their figures."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.origin_faults", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -86,6 +87,7 @@ def main() -> None:
 
 
 async def _try_down(arguments: argparse.Namespace) -> Figures:
+    """Measure an origin that refuses connections for a while."""
     port = free_ports(1)[0]
     async with _edge({"down": f"http://127.0.0.1:{port}"}) as edge:
         asking = asyncio.create_task(edge.ask_steadily("down"))
@@ -99,7 +101,7 @@ async def _try_down(arguments: argparse.Namespace) -> Figures:
 
 
 async def _try_silent(arguments: argparse.Namespace) -> Figures:
-    """A listener whose backlog is full: the kernel drops what asks for more."""
+    """Measure an origin whose backlog is full, so that the kernel drops what asks for more."""
     port = free_ports(1)[0]
     async with _edge({"silent": f"http://127.0.0.1:{port}"}) as edge:
         with _silence(port):
@@ -130,6 +132,7 @@ def _silence(port: int) -> Iterator[None]:
 
 
 async def _try_moved(_: argparse.Namespace) -> Figures:
+    """Measure an origin whose name changes to another address."""
     port = free_ports(1)[0]
     zone = Zone(is_authoritative=False)
     zone.add(_ORIGIN, "A", "127.0.0.2", ttl_seconds=_TTL_SECONDS)
@@ -277,11 +280,12 @@ class _Edge:
         self.seen: list[tuple[float, int]] = []
 
     async def ask(self, name: str) -> None:
+        """Send a request on a connection of its own, and record its status."""
         status = await _ask(self._http_port, _host(name), b"GET")
         self.seen.append((time.monotonic(), status))
 
     async def ask_steadily(self, name: str) -> None:
-        """Each request on a connection of its own, so that both workers get some."""
+        """Send requests until cancelled, each on a connection of its own, so that both workers get some."""
         async with asyncio.TaskGroup() as asking:
             while True:
                 asking.create_task(self.ask(name))
@@ -289,7 +293,7 @@ class _Edge:
 
 
 async def _ask(port: int, host: str, method: bytes, body: bytes = b"") -> int:
-    """The status; 0 where the connection ended instead."""
+    """Send a request, and return its status; 0 where the connection ended instead."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     length = b"Content-Length: %d\r\n" % len(body) if body else b""
     writer.write(b"%b / HTTP/1.1\r\nHost: %b\r\nConnection: close\r\n%b\r\n%b" % (method, host.encode(), length, body))
@@ -308,7 +312,10 @@ def _host(name: str) -> str:
 
 @contextlib.asynccontextmanager
 async def _edge(origins: dict[str, str], *, dns: str = "") -> AsyncIterator[_Edge]:
-    """`origins`: the URL of each name's origin. `dns` is the name server the edge asks."""
+    """Run an edge with these domains for the block.
+
+    `origins`: the URL of each name's origin. `dns` is the name server the edge asks.
+    """
     settings = {"EDGE_WORKERS": "2", "EDGE_HTTPS_REDIRECT": "off"} | ({"DNS_SERVERS": dns} if dns else {})
     async with private_stage(**settings) as stage:
         await _trust_any_certificate(stage)
@@ -340,7 +347,7 @@ def _enrolments(stage: Stage, origins: dict[str, str]) -> Sequence[EnrolledDomai
 async def _origin(
     serve: Serve, host: str = "127.0.0.1", port: int = 0, context: ssl.SSLContext | None = None
 ) -> AsyncIterator[int]:
-    """Its port. Each connection ends with `serve`; all end with the block."""
+    """Run an origin for the block, and yield its port. Each of its connections is served by `serve`."""
     writers: set[asyncio.StreamWriter] = set()
 
     async def run(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -20,7 +20,10 @@ _ELSEWHERE = "bench-output"
 
 
 def directory() -> Path:
-    """Raises: `OperatorError` when neither can be written to."""
+    """Return the directory for figures, created if it is missing.
+
+    Raises: `OperatorError` when neither can be written to.
+    """
     for place in (DIRECTORY, Path.cwd() / _ELSEWHERE):
         try:
             place.mkdir(exist_ok=True)

@@ -27,7 +27,7 @@ class LoadFailed(OperatorError):
 
 @contextlib.contextmanager
 def program(argv: Sequence[str], *, core: int, log: Path, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`argv` on `core`, within the block; its output goes to `log`."""
+    """Run `argv` on `core` for the block; its output goes to `log`."""
     with log.open("ab") as output:
         process = spawn(
             ["taskset", "-c", str(core), *argv],
@@ -44,7 +44,7 @@ def program(argv: Sequence[str], *, core: int, log: Path, **variables: str) -> I
 
 @contextlib.asynccontextmanager
 async def server(argv: Sequence[str], *, core: int, log: Path, port: int, **variables: str) -> AsyncIterator[int]:
-    """The pid of a program that has begun to listen on `port`.
+    """Run a program for the block, and yield its pid once it listens on `port`.
 
     Raises: `OperatorError` with the last line of its output, if it does not.
     """
@@ -58,12 +58,12 @@ async def server(argv: Sequence[str], *, core: int, log: Path, port: int, **vari
 
 
 def module(name: str, *arguments: str) -> list[str]:
-    """The command line of a module of ours."""
+    """Return the command line of a module of ours."""
     return [sys.executable, "-P", "-m", name, *arguments]
 
 
 async def last_line(argv: Sequence[str], *, core: int, seconds: float) -> str:
-    """The last line of output of a load that ends by itself.
+    """Run a load that ends by itself, and return the last line of its output.
 
     Raises: `LoadFailed`.
     """

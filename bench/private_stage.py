@@ -1,4 +1,4 @@
-"""A stage of one's own: everything of `frontage up` with the lab, on free ports, in a directory that ends with it."""
+"""A stage for one bench: everything of `frontage up` with the lab, on free ports, in a directory that ends with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LISTENERS = ("EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN", "API_ADMIN"
 
 
 def private_environment(state_dir: Path, **settings: str) -> dict[str, str]:
-    """The environment without the user's own Frontage; `settings` by their names without the prefix."""
+    """Return an environment without the user's own Frontage; `settings` are named without the prefix."""
     rest = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     listeners = zip(_LISTENERS, free_ports(len(_LISTENERS)), strict=True)
     own = {name: f"127.0.0.1:{port}" for name, port in listeners} | {"STATE_DIR": str(state_dir)} | settings
@@ -25,6 +25,7 @@ def private_environment(state_dir: Path, **settings: str) -> dict[str, str]:
 
 @contextlib.asynccontextmanager
 async def private_stage(**settings: str) -> AsyncIterator[Stage]:
+    """Run a stage for the block; `settings` are named without the prefix."""
     with tempfile.TemporaryDirectory(prefix="frontage-bench-", ignore_cleanup_errors=True) as directory:
         state_dir = Path(directory)
         async with set_up(private_environment(state_dir, **settings), state_dir) as stage:

@@ -1,4 +1,4 @@
-"""What a process and all its descendants cost in CPU time, and which core they may use. Linux, from /proc."""
+"""Measures the CPU time of a process and all its descendants, and sets the core they may use. Linux, from /proc."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """`pid` and every process below it that lives."""
+    """Yield `pid` and every process below it that lives."""
     yield pid
     for children in _children_files(pid):
         try:
@@ -23,12 +23,12 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of the tree, ended and awaited children included."""
+    """Return user and system time of the tree, ended and awaited children included."""
     return sum(map(_cpu_ticks, descendants(pid))) / _TICKS_PER_SECOND
 
 
 def pin(pid: int, core: int) -> None:
-    """Every thread of the tree runs on `core` from now on, as do those it starts."""
+    """Pin every thread of the tree to `core`, and so those it starts."""
     for process in descendants(pid):
         for thread in _threads(process):
             with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
@@ -36,14 +36,19 @@ def pin(pid: int, core: int) -> None:
 
 
 def pin_all(core: int = 0) -> None:
-    """This process and all that it has started, servers included. An answer from another core waits for that core to
-    wake, which takes longer than a small question, and which core it comes from is chance."""
+    """Pin this process and all that it has started, servers included, to `core`.
+
+    An answer from another core waits for that core to wake, which takes longer than a small question, and which core it
+    comes from is chance.
+    """
     pin(os.getpid(), core)
 
 
 def set_priority(pid: int, priority: int) -> None:
-    """Every thread of the tree, or the calling thread for 0, runs with this priority of real time, or as usual for 0:
-    so that other work on the machine delays it less. Nothing changes where that is not permitted."""
+    """Give every thread of the tree this priority of real time, or the usual one for 0; for pid 0 the calling thread.
+
+    So other work on the machine delays it less. Nothing changes where that is not permitted.
+    """
     policy = os.SCHED_RR if priority else os.SCHED_OTHER
     threads = [int(thread) for process in descendants(pid) for thread in _threads(process)] if pid else [0]
     for thread in threads:
@@ -52,7 +57,10 @@ def set_priority(pid: int, priority: int) -> None:
 
 
 def find_child(pid: int, *argv_tail: str) -> int:
-    """Return the youngest descendant whose command line ends in `argv_tail`. Raises: LookupError."""
+    """Return the youngest descendant whose command line ends in `argv_tail`.
+
+    Raises: LookupError.
+    """
     for process in sorted(descendants(pid), reverse=True):
         try:
             argv = Path(f"/proc/{process}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
@@ -64,12 +72,12 @@ def find_child(pid: int, *argv_tail: str) -> int:
 
 
 def _children_files(pid: int) -> list[Path]:
-    """One a thread."""
+    """Return the files that list the children, one for each thread."""
     return [Path(f"/proc/{pid}/task/{thread}/children") for thread in _threads(pid)]
 
 
 def _threads(pid: int) -> list[str]:
-    """None of a process that has ended; `Path.glob` raises when it ends while it looks."""
+    """Return the threads of a process, none if it has ended; `Path.glob` raises when it ends meanwhile."""
     try:
         return os.listdir(f"/proc/{pid}/task")
     except (FileNotFoundError, ProcessLookupError):

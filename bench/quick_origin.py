@@ -21,16 +21,18 @@ _HEADER_BYTES = 2 + 4  # opcode, length, mask
 
 
 class QuickOrigin(asyncio.Protocol):
-    """One a connection."""
+    """One connection of the origin."""
 
     def __init__(self) -> None:
         self._received = b""
         self._is_socket = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
+        """Answer each request, or echo the messages once the connection is a WebSocket."""
         self._received += data
         if self._is_socket:
             self._echo()
@@ -68,12 +70,14 @@ class QuickOrigin(asyncio.Protocol):
 
 
 async def serve(port: int) -> None:
+    """Serve on `port` until cancelled."""
     server = await asyncio.get_running_loop().create_server(QuickOrigin, "127.0.0.1", port, backlog=4096)
     async with server:
         await server.serve_forever()
 
 
 def main() -> None:
+    """Run the origin until it is ended."""
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve(int(sys.argv[1])))
 

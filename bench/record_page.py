@@ -60,13 +60,14 @@ _TYPES = {
 
 
 class _Recorder:
-    """Serves the page and notes every request for it; made by `_record`."""
+    """Serves the page and notes every request for it; created by `_record`."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, list[tuple[str, str]], int]] = []
         self._sizes = _STYLES | _SCRIPTS | _FONTS | _PICTURES | _CALLS | _OTHERS
 
     async def answer(self, request: web.Request) -> web.Response:
+        """Note a request and answer it."""
         target = request.raw_path
         page = _html().encode()
         size = len(page) if target == _PAGE else self._sizes.get(target)
@@ -82,6 +83,7 @@ class _Recorder:
 
 
 def main() -> None:
+    """Record the page load and write it."""
     browser = shutil.which("chromium")
     if browser is None:
         sys.exit("bench.record_page: chromium not found: on Debian, `apt-get install chromium`")
@@ -140,7 +142,7 @@ def _html() -> str:
 
 
 def _as_json(recorder: _Recorder, version: str) -> str:
-    """One request a line: made to be read in a diff."""
+    """Render the recording, one request a line, to be read in a diff."""
     blocks: list[list[tuple[str, str]]] = []
     requests = []
     for target, fields, size in recorder.requests:

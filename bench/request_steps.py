@@ -27,6 +27,7 @@ _CHOSEN: Final = [case for case in cases() if case.key in ("repeated", "varied")
 
 
 def main() -> None:
+    """Run the bench and print its table."""
     try:
         steps, nginx = _count_steps(), measure_nginx(_CHOSEN, _COUNTED)
         ours = {key: sum(parts.values()) for key, parts in measure(_CHOSEN, _COUNTED).items()}
@@ -41,7 +42,10 @@ def main() -> None:
 
 
 def _count_steps() -> dict[str, float]:
-    """Instructions a request, by step. Raises: `OperatorError`."""
+    """Return the instructions of a request, by step.
+
+    Raises: `OperatorError`.
+    """
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="frontage-steps-") as name:
         directory = Path(name)

@@ -27,6 +27,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from bench import output
+from bench.blocks import count_blocks
 from bench.bulk import bulk_load
 from common.db.migrate import migrate
 from common.db.retention import STEPS, RetentionStep
@@ -146,16 +147,9 @@ FILL = {
 }
 
 
-_BLOCKS = """
-    select sum(pg_stat_get_xact_blocks_fetched(oid))::bigint from pg_class
-    where relnamespace in ('public'::regnamespace, 'pg_toast'::regnamespace)
-"""
-"""What the session has asked the buffer cache for since it last reported, of the project's tables and indexes."""
-
-
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Medians of single batches."""
+    """The costs of a batch: medians of single batches."""
 
     blocks: float
     cpu_seconds: float
@@ -164,6 +158,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class RetentionFigure:
+    """The costs of one step's batch in both databases."""
+
     step: str
     batch_rows: int
     empty: Cost
@@ -171,14 +167,17 @@ class RetentionFigure:
 
     @property
     def is_met(self) -> bool:
+        """Return whether blocks and CPU time meet the goal."""
         return max(self.ratio("blocks"), self.ratio("cpu_seconds")) <= _GOAL
 
     def ratio(self, cost: str) -> float:
+        """Return the named cost in the large database divided by that in the empty one."""
         ratio: float = getattr(self.large, cost) / getattr(self.empty, cost)
         return ratio
 
 
 def main() -> None:
+    """Run the bench and print its table."""
     parser = argparse.ArgumentParser(prog="python -m bench.retention", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of each table that have not expired")
     parser.add_argument("--steps", nargs="+", choices=sorted(FILL), default=sorted(FILL), help="all of them")
@@ -208,7 +207,7 @@ async def _measure(console: Console, arguments: argparse.Namespace) -> list[Rete
 
 @asynccontextmanager
 async def _server(directory: Path) -> AsyncIterator[str]:
-    """A server of its own with the schema and an application."""
+    """Run a server of its own for the block, with the schema and an application."""
     with tempfile.TemporaryDirectory(prefix="frontage-bench-", dir=directory, ignore_cleanup_errors=True) as state_dir:
         server = EmbeddedPostgres(Path(state_dir))
         dsn = await asyncio.to_thread(server.start)
@@ -247,7 +246,7 @@ async def _fill_large(dsn: str, steps: Sequence[RetentionStep], rows: int, progr
 
 
 async def _fill(connection: Connection, step: RetentionStep, at: str, first: int, last: int) -> None:
-    """Triggers, which count and publish row by row, are off in the session."""
+    """Write the rows of a step. Triggers, which count and publish row by row, are off in the session."""
     for statement in FILL[step.name]:
         await connection.execute(f"{statement.format(at=at)} from generate_series($1::bigint, $2) n", first, last)
 
@@ -294,18 +293,21 @@ class _Run:
         await connection.execute("checkpoint")  # the first change of a page after it writes the whole page to the WAL
 
     async def erase(self) -> None:
+        """Erase one batch.
+
+        Raises: `FrontageError` when it erased fewer rows.
+        """
         batch = await self._step.erase(self._connection, self._step.batch_rows)
         if batch.erased != self._step.batch_rows:
             raise FrontageError(f"a batch of {self._step.name} erased {batch.erased} rows of {self._step.batch_rows}")
 
     async def count_blocks(self) -> None:
-        async with transaction(self._connection):
-            before = await self._connection.fetchval(_BLOCKS)
+        """Erase one batch and count its blocks."""
+        async with transaction(self._connection), count_blocks(self._connection, self._blocks):
             await self.erase()
-            await self._connection.execute("set constraints all immediate")
-            self._blocks.append(await self._connection.fetchval(_BLOCKS) - before)
 
     async def time(self) -> None:
+        """Erase one batch and time it."""
         cpu, began_at = self._cpu(), time.perf_counter()
         async with transaction(self._connection):
             await self.erase()
@@ -313,10 +315,14 @@ class _Run:
         self._cpu_seconds.append(self._cpu() - cpu)
 
     def cost(self) -> Cost:
+        """Return the medians."""
         return Cost(*(statistics.median(each) for each in (self._blocks, self._cpu_seconds, self._seconds)))
 
     def _cpu(self) -> float:
-        """What the session's backend has used, in seconds; its first field is nanoseconds on a core."""
+        """Return the CPU seconds that the session's backend has used.
+
+        The first field of the file is nanoseconds on a core.
+        """
         return int(Path(f"/proc/{self._pid}/schedstat").read_text().split()[0]) / 1e9
 
 

@@ -42,6 +42,7 @@ _HANDSHAKE_SECONDS = 20.0
 
 
 def main() -> None:
+    """Run the fault run and print its counts."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.returning_database",
         description=__doc__,
@@ -61,7 +62,10 @@ def main() -> None:
 
 
 async def _measure(directory: Path, visitors: int) -> tuple[int, list[float]]:
-    """How many were refused, and the seconds of each handshake. Raises: `OperatorError`."""
+    """Return how many handshakes were refused, and the seconds of each.
+
+    Raises: `OperatorError`.
+    """
     postgres = EmbeddedPostgres(directory)
     dsn = postgres.start()
     environ = private_environment(directory, DATABASE_URL=dsn, EDGE_WORKERS="1")
@@ -111,7 +115,7 @@ async def _make_application(dsn: str) -> None:
 
 
 async def _restart(postgres: EmbeddedPostgres) -> None:
-    """Killed as with kill -9, and started again at the same address."""
+    """Kill Postgres with SIGKILL, and start it again at the same address."""
     postgres.process.kill()
     await exited(postgres.process)
     postgres.launch()
@@ -121,7 +125,7 @@ async def _restart(postgres: EmbeddedPostgres) -> None:
 
 
 async def _shake_hands(https: HostPort, domain: str, context: ssl.SSLContext) -> float | None:
-    """Seconds; None where the edge refused."""
+    """Return the seconds of a handshake; None where the edge refused it."""
     begun_at = time.perf_counter()
     try:
         async with asyncio.timeout(_HANDSHAKE_SECONDS):

@@ -133,7 +133,7 @@ _KEPT = {
 
 
 def chunks(count: int, tables: Collection[str] = TABLES) -> range:
-    """The numbers of the steps in which `fill` writes."""
+    """Return the numbers of the steps in which `fill` writes."""
     return range(len(tables) * -(-count // _CHUNK))
 
 
@@ -144,8 +144,11 @@ async def fill(
     progress: Callable[[str], None],
     tables: Collection[str] = TABLES,
 ) -> None:
-    """Write `count` rows of each of the tables. `track` yields the numbers of `chunks` and draws how far it is;
-    `progress` is called with what is done after that."""
+    """Write `count` rows of each of the tables.
+
+    `track` yields the numbers of `chunks` and draws the progress; `progress` is called with the name of each step after
+    that.
+    """
     applications = min(APPLICATIONS, count)
     statements = [statement for table, statement in _TABLES.items() if table in tables]
     async with bulk_load(dsn, progress) as connection:

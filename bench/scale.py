@@ -85,7 +85,7 @@ class ScaleFigure:
 
 @dataclass(frozen=True, slots=True)
 class Flooded:
-    """What became of the hellos of `bench.hello_flood`."""
+    """The counts of hellos of `bench.hello_flood`."""
 
     refused: int
     answered: int
@@ -94,13 +94,14 @@ class Flooded:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the worker holds at that minute of the soak."""
+    """The private memory of the worker at that minute of the soak."""
 
     minute: float
     private_bytes: int
 
 
 def main() -> None:
+    """Run the bench and print its figures."""
     arguments = _parse()
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _PAGE_COLUMNS)
     figures: list[ScaleFigure] = []
@@ -134,7 +135,7 @@ def _parse() -> argparse.Namespace:
 
 @dataclass(frozen=True, slots=True)
 class ScaleWorld:
-    """A Postgres that can be stopped, an edge of one worker, an origin, and who the domains belong to."""
+    """A Postgres that can be stopped, an edge of one worker, an origin, and the application that has the domains."""
 
     state_dir: Path
     postgres: EmbeddedPostgres
@@ -147,16 +148,20 @@ class ScaleWorld:
 
     @property
     def ca_file(self) -> Path:
+        """Return the file of the certificate that visitors trust."""
         return self.state_dir / "wildcard.pem"
 
     def domain(self, number: int) -> str:
+        """Return the name of the domain with that number."""
         return f"d{number:07d}.{_ZONE}"
 
     def random_domains(self, count: int, *, seed: int) -> list[str]:
+        """Choose different domains at random; the same for the same seed."""
         numbers = random.Random(seed).sample(range(self.count), min(count, self.count))
         return [self.domain(number) for number in numbers]
 
     def enrolments(self, progress: Progress) -> Iterator[EnrolledDomain]:
+        """Yield the enrolment of each domain."""
         key, chain = self.certificate
         url = f"http://127.0.0.1:{self.origin_port}/"
         for number in progress.track(range(self.count), description="writing domains"):
@@ -260,7 +265,7 @@ async def _first_copy(world: ScaleWorld) -> ScaleFigure:
 
 
 async def _starts(world: ScaleWorld) -> ScaleFigure:
-    """Leaves the last one running."""
+    """Start the edge several times without Postgres, and leave the last one running."""
     seconds = []
     for _ in range(_STARTS):
         await world.edge.stop()
@@ -305,7 +310,7 @@ async def _heat(world: ScaleWorld, visitors: Visitors) -> list[ScaleFigure]:
 
 
 async def _remember(world: ScaleWorld, visitors: Visitors) -> ScaleFigure:
-    """Fills what else a worker keeps of domains it has met; from here on its memory ought to stay as it is."""
+    """Fill what else a worker keeps of domains it has met; from here on its memory ought to stay as it is."""
     some = world.random_domains(KNOWN_ROUTES, seed=14)
     led = await visitors.ask_each(world.edge.settings.edge_http, some, at_once=_VISITORS)
     if led != len(some):
@@ -349,7 +354,11 @@ async def _flooded(edge: LoneEdge, seconds: float) -> Flooded:
 
 
 async def _soak(world: ScaleWorld, visitors: Visitors, minutes: float, samples: list[Sample]) -> list[ScaleFigure]:
-    """Three visits in four to hot domains, the fourth to any; a few unknown names; a route changed each second."""
+    """Load the edge for so many minutes, and measure the growth of its memory.
+
+    Three visits in four go to hot domains, the fourth to any; beside them a few unknown names, and a route changed each
+    second.
+    """
     dsn = world.postgres.start()
     hot, chance = world.random_domains(HOT, seed=11), random.Random(12)
 
@@ -383,7 +392,7 @@ async def _soak(world: ScaleWorld, visitors: Visitors, minutes: float, samples: 
 
 
 def growth_bytes(samples: list[Sample]) -> float:
-    """From the median of the second quarter to that of the last: the first is still warming up."""
+    """Return the growth from the median of the second quarter to that of the last: the first is still warming up."""
     quarter = max(1, len(samples) // 4)
     second = samples[quarter : 2 * quarter] or samples
     return statistics.median(each.private_bytes for each in samples[-quarter:]) - statistics.median(

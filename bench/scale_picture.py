@@ -1,4 +1,4 @@
-"""The soak of `bench.scale` as a picture: what the worker holds, minute by minute."""
+"""Draws the soak of `bench.scale`: the worker's memory, minute by minute."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ _GOAL_MB = 200
 
 
 def draw(path: Path, points: Sequence[tuple[float, float]], *, domains: int) -> bool:
-    """`points` are minutes and megabytes. Write a PNG; False when there is no matplotlib to do it."""
+    """Write the picture as a PNG, and return whether matplotlib was there to do it.
+
+    `points` are minutes and megabytes.
+    """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, and slow to import
     except ImportError:

@@ -40,8 +40,11 @@ _SESSION: Final[Fields] = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of request: how often of a hundred, and how it is answered. In the values of `answer_fields` and in
-    `body`, `{mark}` is the response's own mark, `{target}` what was asked for, and `{kb}` a kilobyte of text."""
+    """One kind of request: how often of a hundred, and how it is answered.
+
+    In the values of `answer_fields` and in `body`, `{mark}` is the response's own mark, `{target}` what was asked for,
+    and `{kb}` a kilobyte of text.
+    """
 
     share: int
     path: str

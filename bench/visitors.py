@@ -19,7 +19,7 @@ _LONGEST_STAY = 20  # requests on one connection
 
 @dataclass(slots=True)
 class VisitTimes:
-    """`seconds` are from the first packet to the first byte of the answer, one a connection."""
+    """The times of visits. `seconds` are from the first packet to the first byte of the answer, one a connection."""
 
     seconds: list[float] = field(default_factory=list)
     requests: int = 0
@@ -27,20 +27,20 @@ class VisitTimes:
     last_error: str = ""
 
     def at_most(self, share: float) -> float:
-        """What that share of the connections did not exceed."""
+        """Return the seconds that this share of the connections did not exceed."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 class Visitors:
-    """Clients of one edge that verify what they are shown; made with the certificate to trust."""
+    """Clients of one edge that verify the certificate they are shown; created with the certificate to trust."""
 
     def __init__(self, edge: HostPort, ca_file: Path) -> None:
         self._edge = edge
         self._trust = ssl.create_default_context(cafile=str(ca_file))
 
     async def visit(self, domain: str, seen: VisitTimes, *, requests: int = 1) -> None:
-        """One connection; errors are counted, not raised."""
+        """Visit the domain on one connection; errors are counted, not raised."""
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 await self._visit(domain, seen, requests)
@@ -49,7 +49,7 @@ class Visitors:
             seen.last_error = f"{domain}: {error!r}"
 
     async def visit_each(self, domains: Iterable[str], *, at_once: int) -> VisitTimes:
-        """Each domain once, on a connection of its own."""
+        """Visit each domain once, on a connection of its own."""
         seen, left = VisitTimes(), iter(domains)
 
         async def go() -> None:
@@ -60,7 +60,7 @@ class Visitors:
         return seen
 
     async def come_and_go(self, pick: Callable[[], str], *, at_once: int, until: float) -> VisitTimes:
-        """Visits of 1 to 20 requests to domains that `pick` names, until that time (``perf_counter``)."""
+        """Visit domains that `pick` names, 1 to 20 requests each, until that time (``perf_counter``)."""
         seen, chance = VisitTimes(), random.Random(1)
 
         async def go() -> None:
@@ -71,7 +71,7 @@ class Visitors:
         return seen
 
     async def ask_each(self, http: HostPort, domains: Iterable[str], *, at_once: int) -> int:
-        """A plain request to each domain, on few connections; how many were led to HTTPS."""
+        """Send a plain request to each domain, on few connections, and return how many were led to HTTPS."""
         left = iter(domains)
         answers = await asyncio.gather(*(self._ask(http, left) for _ in range(at_once)))
         return sum(answers)
@@ -90,7 +90,7 @@ class Visitors:
         return count
 
     async def probe(self, domains: Sequence[str], *, until: float) -> VisitTimes:
-        """One visitor at a time, unhurried: what the others meet while something else goes on."""
+        """Visit one domain at a time, unhurried, to see what visitors meet while something else goes on."""
         seen, chance = VisitTimes(), random.Random(2)
         while time.perf_counter() < until:
             await self.visit(chance.choice(domains), seen)
@@ -115,5 +115,8 @@ class Visitors:
 
 
 def _body_bytes(fields: bytes) -> int:
-    """Raises: ValueError for an answer that does not say its length."""
+    """Return the length of an answer's body.
+
+    Raises: ValueError for an answer that does not state it.
+    """
     return int(fields.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])

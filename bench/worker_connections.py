@@ -24,7 +24,7 @@ _MOST_CONNECTIONS = 512
 
 
 class WorkerConnection:
-    """A client with exactly one connection; made and closed by `one_to_each_worker`."""
+    """A client with exactly one connection; created and closed by `one_to_each_worker`."""
 
     def __init__(self, stage: Stage) -> None:
         self._url = f"https://{stage.edge_https_host}:{stage.settings.edge_https.port}"
@@ -38,17 +38,19 @@ class WorkerConnection:
 
     @property
     def local_port(self) -> int:
-        """Of the connection, once a request was made."""
+        """Return the local port of the connection, once a request was made."""
         port: int = self._socket.getsockname()[1]
         return port
 
     async def get_json(self, domain: str, path: str) -> dict[str, Any]:
+        """Request a path of the domain, and return the answer's JSON."""
         request = self._session.get(self._url + path, headers={"Host": domain}, server_hostname=domain)
         async with request as response:
             answer: dict[str, Any] = await response.json()
             return answer
 
     async def close(self) -> None:
+        """Close the connection."""
         await self._session.close()
 
     def _open_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
@@ -59,7 +61,7 @@ class WorkerConnection:
 
 @contextlib.asynccontextmanager
 async def one_to_each_worker(edge_pid: int, stage: Stage, domain: str) -> AsyncIterator[Sequence[WorkerConnection]]:
-    """`edge_pid` is the supervisor's."""
+    """Open connections for the block until each worker has one, and yield these. `edge_pid` is the supervisor's."""
     wanted = stage.settings.edge_workers
     found: dict[int, WorkerConnection] = {}
     async with contextlib.AsyncExitStack() as stack:
@@ -78,7 +80,7 @@ async def one_to_each_worker(edge_pid: int, stage: Stage, domain: str) -> AsyncI
 
 
 def _accepted_by(edge_pid: int, edge_port: int, client_port: int) -> int | None:
-    """The process below `edge_pid` that holds the edge's end of the connection from `client_port`."""
+    """Return the process below `edge_pid` that holds the edge's end of the connection from `client_port`."""
     inode = _inode(edge_port, client_port)
     if inode is None:
         return None

@@ -31,5 +31,5 @@ async def run(url: str, requests: Sequence[bytes], *, seconds: float, core: int)
 
 
 def _whole(seconds: float) -> int:
-    """wrk takes whole seconds only."""
+    """Round to whole seconds, since wrk takes no others."""
     return max(1, round(seconds))

@@ -17,6 +17,7 @@ from common.processes import loop_factory
 
 
 def main() -> None:
+    """Run the fault run and print its counts; exit with 1 if something went wrong."""
     arguments = _parse()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:

@@ -1,4 +1,4 @@
-"""What is broken, again and again, until the world is to be quiet; and mended each time."""
+"""Breaks parts of the world again and again, until it is to be quiet, and mends them each time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.05
 
 
 async def break_things(world: MonitorWorld) -> None:
-    """Ends once the world is quiet, and everything runs."""
+    """Break things until the world is quiet, and return when everything runs again."""
     async with asyncio.TaskGroup() as tasks:
         for pauses, act in (
             (_MONITOR_SECONDS, _kill_monitor),
@@ -36,6 +36,7 @@ async def break_things(world: MonitorWorld) -> None:
 async def _again(
     world: MonitorWorld, pauses: tuple[float, float], act: Callable[[MonitorWorld], Awaitable[None]]
 ) -> None:
+    """Act after a random pause, and again, until the world is quiet."""
     while True:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(world.random.uniform(*pauses)):
@@ -46,6 +47,7 @@ async def _again(
 
 
 async def _kill_monitor(world: MonitorWorld) -> None:
+    """Kill a monitor and start another."""
     number = world.random.randrange(len(world.monitors))
     process = world.monitors[number]
     process.kill()
@@ -55,6 +57,7 @@ async def _kill_monitor(world: MonitorWorld) -> None:
 
 
 async def _kill_api(world: MonitorWorld) -> None:
+    """Kill the API and start it again."""
     await world.api.kill()
     world.counts.apis_killed += 1
     while True:
@@ -67,7 +70,7 @@ async def _kill_api(world: MonitorWorld) -> None:
 
 
 async def _kill_postgres(world: MonitorWorld) -> None:
-    """All of it, or one of its children, which has it throw away all sessions and recover by itself."""
+    """Kill all of Postgres, or one of its children, which has it end all sessions and recover by itself."""
     postmaster = world.postgres.process
     children = list(descendants(postmaster.pid))[1:]
     if children and world.random.random() < 0.5:
@@ -82,6 +85,7 @@ async def _kill_postgres(world: MonitorWorld) -> None:
 
 
 async def _revive_postgres(world: MonitorWorld) -> None:
+    """Start Postgres if it has ended, and wait until it is ready."""
     while True:
         try:
             if world.postgres.is_ready():
@@ -92,6 +96,7 @@ async def _revive_postgres(world: MonitorWorld) -> None:
 
 
 async def _lose_resolver(world: MonitorWorld) -> None:
+    """Take a resolver away for some seconds."""
     server = world.random.choice(world.resolvers)
     server.is_out = True
     world.counts.resolver_outages += 1

@@ -1,4 +1,4 @@
-"""What a fault run counts."""
+"""The counts of a fault run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.table import Table
 
 @dataclass(slots=True)
 class MonitorCounts:
-    """What happened, and above all what went wrong; `details` say it in words."""
+    """What happened, and above all what went wrong; `details` describe it in words."""
 
     seconds: float = 0.0
     answers: int = 0
@@ -39,12 +39,15 @@ class MonitorCounts:
 
     @property
     def wrong(self) -> int:
+        """Return how often something went wrong."""
         return self.false_alarms + self.missed_transitions + self.lost_webhooks + self.lost_writes
 
     def say(self, words: str) -> None:
+        """Add a detail."""
         self.details.append(f"{datetime.now(UTC):%H:%M:%S} {words}")
 
     def table(self) -> Table:
+        """Return the counts as a table."""
         table = Table(title="the monitor under faults", show_header=False)
         table.add_column(justify="right")
         for name, value in asdict(self).items():

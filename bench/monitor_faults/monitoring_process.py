@@ -1,5 +1,6 @@
-"""``python -m bench.monitor_faults.monitoring_process CONFIGURATION``: what the monitor's role does for monitored
-domains, with name servers on a port of their own and little patience, until it is killed.
+"""``python -m bench.monitor_faults.monitoring_process CONFIGURATION``: a monitor's work for monitored domains.
+
+It runs until it is killed, with name servers on a port of their own and short time-outs.
 """
 
 from __future__ import annotations
@@ -37,17 +38,20 @@ _LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
 
 @dataclass(frozen=True, slots=True)
 class MonitoringSetup:
+    """The configuration of a monitoring process."""
+
     dsn: str
     key_file: str
     resolvers: list[str]
     authority_port: int
 
     def argv(self) -> list[str]:
-        """The command line of a monitor that goes by it."""
+        """Return the command line of a monitor with this configuration."""
         return module("bench.monitor_faults.monitoring_process", json.dumps(asdict(self)))
 
 
 async def _work(configuration: MonitoringSetup) -> None:
+    """Check, deliver and work off batches until killed."""
     clock, random = SystemClock(), Random()
     servers = list(map(parse_host_port, configuration.resolvers))
     keyring = load_keyring(Path(configuration.key_file))

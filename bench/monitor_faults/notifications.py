@@ -24,7 +24,7 @@ _READ_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ReceivedEvent:
-    """`hosts` are those of the records it calls missing."""
+    """An event as it was recorded; `hosts` are those of the records it reports missing."""
 
     id: str
     type: str
@@ -35,7 +35,10 @@ class ReceivedEvent:
 
 
 class Notifications:
-    """Mutable state: all events so far, by domain, and how many of them were waited for."""
+    """The events recorded so far.
+
+    Mutable state: all events, by domain, and how many of them were waited for.
+    """
 
     def __init__(self, world: MonitorWorld) -> None:
         self._world = world
@@ -45,12 +48,14 @@ class Notifications:
         self.events: dict[str, list[ReceivedEvent]] = {}
 
     async def follow_for_ever(self) -> None:
+        """Read the events again and again, until cancelled."""
         while True:
             with contextlib.suppress(DatabaseUnavailable):
                 await self.read()
             await asyncio.sleep(_READ_SECONDS)
 
     async def read(self) -> None:
+        """Read all events once."""
         async with self._database.connection() as connection:
             rows = await connection.fetch(
                 "select id, type, domain, sequence, fields, created_at from events order by domain, sequence"
@@ -70,7 +75,7 @@ class Notifications:
             await self._changed.wait_for(condition)
 
     async def wait_for(self, domain: str, kind: str) -> bool:
-        """Whether the domain's next event comes in time and is of this kind."""
+        """Wait for the domain's next event, and return whether it comes in time and is of this kind."""
 
         def is_there() -> bool:
             return len(self.events.get(domain, ())) > self._taken.get(domain, 0)
@@ -92,7 +97,7 @@ class Notifications:
 
 
 async def _first_of(waiting: asyncio.Future[None], other: Coroutine[None, None, object]) -> None:
-    """Until `waiting` or the other is done."""
+    """Wait until `waiting` or the other is done."""
     beside = asyncio.ensure_future(other)
     try:
         await asyncio.wait((waiting, beside), return_when=asyncio.FIRST_COMPLETED)
@@ -101,7 +106,7 @@ async def _first_of(waiting: asyncio.Future[None], other: Coroutine[None, None, 
 
 
 async def settle(database: Database) -> None:
-    """Until every delivery is settled; retries that would wait for minutes are hurried."""
+    """Wait until every delivery is settled; retries that would wait for minutes are made due."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_SETTLE_SECONDS):
             while await hurry(database):  # noqa: ASYNC110 - only Postgres knows, and it must be asked
@@ -109,7 +114,7 @@ async def settle(database: Database) -> None:
 
 
 async def hurry(database: Database) -> bool:
-    """Returns whether any delivery is not settled."""
+    """Make pending deliveries due now, and return whether there are any."""
     try:
         async with database.transaction() as connection:
             pending = await connection.fetch("select distinct application_id from deliveries where status = 'pending'")
@@ -143,6 +148,7 @@ async def audit(world: MonitorWorld, sent: Notifications) -> None:
 
 
 def _is_false(world: MonitorWorld, event: ReceivedEvent) -> bool:
+    """Return whether the event reports what was not so in the time of its check."""
     first = event.created_at - timedelta(seconds=_CHECK_SECONDS)
     if event.type == "domain.record_restored":
         return not world.was_present(f"www.{event.domain}", first, event.created_at)

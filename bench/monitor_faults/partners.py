@@ -1,8 +1,8 @@
-"""Partners at work through the API while it dies under them: what was answered with success must hold, what was
-refused must have had its reason, and what was not answered may hold or not.
+"""Partners at work through the API while it is killed again and again.
 
-So for each name a set of states is kept that it may be in, which every answer narrows and every missing answer widens.
-Records of some hosts that partners ask for are nowhere in the DNS: checks have to find them missing.
+What was answered with success must hold, what was refused must have had its reason, and what was not answered may hold
+or not. So for each name a set of states is kept that it may be in, which every answer narrows and every missing answer
+widens. Records of some hosts that partners ask for are nowhere in the DNS: checks have to find them missing.
 """
 
 from __future__ import annotations
@@ -40,9 +40,11 @@ class PartnerChange:
     hosts: frozenset[str]
 
     def is_accepted(self, state: State) -> bool:
+        """Return whether the API accepts the change for a name in that state."""
         return state is not None or (self.method == "POST" and not self.is_of_records)
 
     def leads_to(self, state: State) -> State:
+        """Return the state after the change."""
         match self.method, self.is_of_records:
             case "DELETE", False:
                 return None
@@ -73,7 +75,10 @@ class Name:
     may_be: set[State] = field(default_factory=lambda: {None})
 
     def learn(self, change: PartnerChange, status: int | None) -> bool:
-        """Take the state from an answer; None: there was none. Returns whether such an answer was possible."""
+        """Narrow the states by an answer's status, and return whether such an answer was possible.
+
+        None for `status`: there was no answer, so each change may or may not hold.
+        """
         done = {change.leads_to(state) for state in self.may_be if change.is_accepted(state)}
         refused = {state for state in self.may_be if not change.is_accepted(state)}
         if status is None or status >= 500:
@@ -84,17 +89,17 @@ class Name:
         return bool(possible)
 
     def see(self, state: State) -> bool:
-        """What was read, while nothing was under way. Returns whether it was possible."""
+        """Take the state that was read while nothing was under way, and return whether it was possible."""
         was_possible = state in self.may_be
         self.may_be = {state}
         return was_possible
 
 
 class Partners:
-    """The run makes it and calls `run`, `verify` and `audit`. Mutable state: its names."""
+    """The partners of a run, which calls `run`, `verify` and `audit`. Mutable state: the names they change."""
 
     def __init__(self, world: MonitorWorld, names: int) -> None:
-        """Half of the names are changed one by one, half by batches."""
+        """Create the names; half of them are changed one by one, half by batches."""
         self._world = world
         self._names = [Name(f"p{number}.example") for number in range(names)]
         for name in self._names:
@@ -105,16 +110,17 @@ class Partners:
                 world.absent[f"{host}.{name.domain}"] = [(now(), None)]
 
     async def run(self) -> None:
+        """Change the names until the world is quiet."""
         half = len(self._names) // 2
         edits = (self._edit(name) for name in self._names[:half])
         await asyncio.gather(*edits, self._send_batches(self._names[half:]))
 
     async def verify(self) -> None:
-        """Everything runs again: is everything as it was answered, and do checks find what is so?"""
+        """Check, once everything runs again, that all is as it was answered, and that checks find it so."""
         await asyncio.gather(*(self._verify(name) for name in self._names))
 
     def audit(self, sent: Notifications) -> None:
-        """Every record that is missing now was notified."""
+        """Check that every record that is missing now was notified."""
         for name in self._names:
             [state] = name.may_be
             events = sent.events.get(name.domain, ())
@@ -126,6 +132,7 @@ class Partners:
     # One by one -------------------------------------------------------------------------------------------
 
     async def _edit(self, name: Name) -> None:
+        """Change one name again and again, and read it after each change."""
         while not self._world.quiet.is_set():
             change = PartnerChange(*self._world.random.choice(_CHANGES), self._draw_hosts())
             path = f"/monitor/domains/{name.domain}/records" if change.is_of_records else "/monitor/domains"
@@ -139,7 +146,7 @@ class Partners:
                 self._is_lost(f"{name.domain} is {_words({state[0]})} after {change} was answered {status}")
 
     async def _read(self, name: Name) -> tuple[State] | None:
-        """None if that was not answered."""
+        """Return the state of a name, in a tuple; None if the request was not answered."""
         status, answer = await self._ask("GET", f"/monitor/domains/{name.domain}/records")
         if status == 404:
             return (None,)
@@ -157,8 +164,10 @@ class Partners:
             await self._pause()
 
     async def _send_batch(self, names: Sequence[Name], change: PartnerChange) -> None:
-        """Until one is answered: what was not may have been accepted too, but is over before it, being the same
-        application's."""
+        """Send a batch until one is answered, and take its outcome.
+
+        One that was not answered may have been accepted too, but is over before it, being the same application's.
+        """
         body = {"domains": [_body(name.domain, change.hosts) for name in names]}
         was_unanswered = False
         while True:
@@ -179,7 +188,7 @@ class Partners:
                 self._is_lost(f"{change} of {name.domain} in batch {answer['request_id']}: failed {sorted(failed)}")
 
     async def _wait_for_batch(self, batch_id: str) -> set[str] | None:
-        """The domains that failed; None if it is not over in time."""
+        """Return the domains of the batch that failed; None if it is not over in time."""
         deadline = None
         while deadline is None or time.monotonic() < deadline:
             if deadline is None and self._world.quiet.is_set():
@@ -194,6 +203,7 @@ class Partners:
     # In the end -------------------------------------------------------------------------------------------
 
     async def _verify(self, name: Name) -> None:
+        """Check that a name is in a possible state, and that checks find its records so."""
         deadline = time.monotonic() + _FOUND_SECONDS
         while (state := await self._read(name)) is None:
             if time.monotonic() > deadline:
@@ -212,7 +222,7 @@ class Partners:
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def _is_found(self, name: Name, state: State) -> bool:
-        """Whether the last check found what is so."""
+        """Return whether the last check found the present state."""
         status, answer = await self._ask("GET", f"/monitor/domains/{name.domain}")
         if state is None:
             return status == 404
@@ -224,7 +234,7 @@ class Partners:
     # ------------------------------------------------------------------------------------------------------
 
     async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int | None, Any]:
-        """The status, None where there was none, and the answer's body."""
+        """Send a request, and return its status, None where there was none, and the answer's content."""
         try:
             status, answer = await self._world.partner.ask(method, path, body)
         except (aiohttp.ClientError, TimeoutError):

@@ -24,8 +24,11 @@ async def run(
     seed: int,
     is_enough: Callable[[MonitorCounts], bool] | None = None,
 ) -> MonitorCounts:
-    """`changing` of the `domains` lose a record and get it back; `partners` more are changed through the API. Parts are
-    broken for so many seconds, and longer until what was counted `is_enough`: a slow machine does less in a second."""
+    """Run the faults, and return the counts.
+
+    `changing` of the `domains` lose a record and get it back; `partners` more are changed through the API. Parts are
+    broken for so many seconds, and longer until what was counted `is_enough`: a slow machine does less in a second.
+    """
     counts, began = MonitorCounts(), time.monotonic()
     async with open_world(seed, counts) as world:
         names = [f"c{number}.example" for number in range(domains)]
@@ -64,7 +67,7 @@ def _count_answers(world: MonitorWorld) -> MonitorCounts:
 
 
 async def _change(world: MonitorWorld, sent: Notifications, domain: str) -> None:
-    """One domain's ``www`` goes and comes back, each notified before the next."""
+    """Remove one domain's ``www`` and bring it back, each notified before the next."""
     name = f"www.{domain}"
     await asyncio.sleep(world.random.uniform(5, 10))  # it was there at first
     while not world.quiet.is_set():

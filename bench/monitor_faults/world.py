@@ -57,8 +57,11 @@ RECEIVER = SinkFaults(
 
 @dataclass
 class MonitorWorld:
-    """Made by `open_world`. `absent` holds when which name was not there; the last interval may still be open. Once
-    `quiet` is set, nothing is broken any more."""
+    """The processes and servers of a run. Created by `open_world`.
+
+    `absent` holds when which name was not there; the last interval may still be open. Once `quiet` is set, nothing is
+    broken any more.
+    """
 
     zone: Zone
     resolvers: list[FaultyServer]
@@ -78,38 +81,44 @@ class MonitorWorld:
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
 
     def host(self, domain: str) -> None:
-        """The zone's own server answers for the domain from now on."""
+        """Have the zone's own server answer for the domain from now on."""
         self.zone.add(domain, "NS", _NAME_SERVER)
 
     def lose(self, name: str) -> None:
+        """Remove the name from the DNS."""
         self.zone.remove(name)
         self.absent.setdefault(name, []).append((now(), None))
 
     def bring_back(self, name: str) -> None:
+        """Put the name back into the DNS."""
         self.zone.add(name, "A", ADDRESS)
         since, _ = self.absent[name].pop()
         self.absent[name].append((since, now()))
 
     def was_absent(self, name: str, first: datetime, last: datetime) -> bool:
+        """Return whether the name was absent at any time between the two."""
         return any(since <= last and (until or last) >= first for since, until in self.absent.get(name, ()))
 
     def was_present(self, name: str, first: datetime, last: datetime) -> bool:
+        """Return whether the name was present at any time between the two."""
         return not any(
             since <= first and (until is None or until >= last) for since, until in self.absent.get(name, ())
         )
 
     def start_monitor(self) -> subprocess.Popen[bytes]:
+        """Start another monitor."""
         with (self.directory / "monitors.log").open("ab") as log:
             return spawn(self.configuration.argv(), env=os.environ, stdout=log, stderr=log)
 
 
 def now() -> datetime:
+    """Return the present time in UTC."""
     return datetime.now(UTC)
 
 
 @contextlib.asynccontextmanager
 async def open_world(seed: int, counts: MonitorCounts) -> AsyncIterator[MonitorWorld]:
-    """Everything serves within the block and is gone after it, but nothing is monitored yet.
+    """Run everything for the block; nothing is monitored yet.
 
     Raises: `OperatorError`.
     """
@@ -147,7 +156,7 @@ async def open_world(seed: int, counts: MonitorCounts) -> AsyncIterator[MonitorW
 
 @contextlib.asynccontextmanager
 async def _monitoring(world: MonitorWorld) -> AsyncIterator[None]:
-    """The monitors and the API run within the block; no monitor does after it."""
+    """Run the monitors and the API for the block; no monitor runs after it."""
     try:
         world.monitors += [world.start_monitor() for _ in range(_MONITORS)]
         await world.api.start()
@@ -167,8 +176,10 @@ def _make_api(directory: Path, dsn: str) -> RoleProcess:
 
 
 def _open_session(base_url: str) -> aiohttp.ClientSession:
-    """A new connection for each request: the client repeats a request whose kept connection has died, which would hide
-    the first answer."""
+    """Open a session with a new connection for each request.
+
+    The client repeats a request whose kept connection has died, which would hide the first answer.
+    """
     return aiohttp.ClientSession(
         base_url,
         connector=aiohttp.TCPConnector(force_close=True),
@@ -177,7 +188,7 @@ def _open_session(base_url: str) -> aiohttp.ClientSession:
 
 
 async def watch(world: MonitorWorld, domains: list[str]) -> None:
-    """Two records each, which are there."""
+    """Have the domains monitored, each with two records that are there."""
     records = tuple(Record("A", host, ADDRESS, TTL_SECONDS) for host in ("@", "www"))
     async with world.database.transaction() as connection:
         for domain in domains:

@@ -43,19 +43,24 @@ _REQUEST: Final = b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % HOST.encode()
 
 @dataclass(slots=True)
 class Waits:
-    """Milliseconds, the lowest of the rounds. `offences`: how often the offender came round, the highest."""
+    """The waits beside one offence in milliseconds, the lowest of the rounds.
+
+    `offences`: how often the offender began its offence again, the highest of the rounds.
+    """
 
     median: float = float("inf")
     worst: float = float("inf")
     offences: int = 0
 
     def add(self, seconds: Sequence[float], offences: int) -> None:
+        """Take in the measurements of a round, in seconds."""
         self.median = min(self.median, statistics.median(seconds) * 1e3)
         self.worst = min(self.worst, max(seconds) * 1e3)
         self.offences = max(self.offences, offences)
 
 
 def main() -> None:
+    """Run the bench and print its table."""
     arguments = _parse()
     offences = [BY_KEY[key] for key in arguments.offences]
     try:
@@ -88,7 +93,10 @@ def _parse() -> argparse.Namespace:
 
 
 async def _measure(offences: Sequence[Offence], seconds: float, rounds: int, seed: int) -> dict[tuple[str, str], Waits]:
-    """By peer and offence. Raises: `OperatorError`."""
+    """Return the waits by peer and offence.
+
+    Raises: `OperatorError`.
+    """
     os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     needed = {"taskset": "util-linux"}
     for peer in _PEERS:
@@ -123,7 +131,10 @@ async def _measure(offences: Sequence[Offence], seconds: float, rounds: int, see
 def _beside(
     serving: RunningProxy, offence: Offence | None, seconds: float, seed: int, directory: Path
 ) -> tuple[list[float], int]:
-    """Seconds that each request took, and how often the offender came round. Raises: `OperatorError`."""
+    """Return the seconds that each request took, and how often the offender began again.
+
+    Raises: `OperatorError`.
+    """
     set_priority(serving.pid, _LOADED)
     try:
         return _measure_beside(serving, offence, seconds, seed, directory)
@@ -149,7 +160,10 @@ def _measure_beside(
 
 
 def _ask(port: int, seconds: float) -> list[float]:
-    """Raises: `OperatorError` when a request is not answered."""
+    """Send requests one after the other, and return the seconds of each.
+
+    Raises: `OperatorError` when a request is not answered.
+    """
     waited = []
     set_priority(0, _MEASURED)
     ends_at = time.perf_counter() + seconds
@@ -170,6 +184,7 @@ def _ask(port: int, seconds: float) -> list[float]:
 
 
 def _broken_goals(measured: dict[tuple[str, str], Waits], offences: Sequence[Offence]) -> list[str]:
+    """Describe the goals that were missed."""
     ours = _PEERS[0].name
     alone = measured[ours, "alone"]
     broken = []

@@ -19,9 +19,12 @@ _LAST: Final = b"0\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """`make` gives the bytes: of a client's connection, or of an origin's answer to `GET /<key>`. `connections` are
-    open at once; `record_bytes`: over TLS, in records of so many bytes; `ends_together`: each connection waits with its
-    last `END_BYTES` for the others."""
+    """An input of one client, or of one origin.
+
+    `make` gives the bytes: of a client's connection, or of an origin's answer to `GET /<key>`. `connections` are open
+    at once; `record_bytes`: over TLS, in records of so many bytes; `ends_together`: each connection waits with its last
+    `END_BYTES` for the others.
+    """
 
     key: str
     title: str
@@ -34,7 +37,7 @@ class Offence:
 
 
 def asking(key: str) -> bytes:
-    """The request that has an origin answer with an offence."""
+    """Return the request that has an origin answer with an offence."""
     return _GET % (key.encode(), OFFENDER_HOST.encode(), b"Connection: close\r\n")
 
 
@@ -60,7 +63,7 @@ def _down(chunk: bytes, count: int) -> Callable[[Random], bytes]:
 
 
 def _mixed_chunks(rng: Random) -> bytes:
-    """Small chunks of any kind: sizes, upper case, leading zeros, extensions, contents that look like framing."""
+    """Return small chunks: sizes, upper case, leading zeros, extensions and contents that look like framing vary."""
     contents = [b"\r\n", b"0\r\n\r\n", b"\n", b"x" * rng.randint(1, 40), bytes(rng.randbytes(rng.randint(1, 8)))]
     block = [
         rng.choice((b"", b"0", b"00")) + _chunk(rng.choice(contents), rng.choice((b"", b"", b";a=b", b';a="\\""')))
@@ -100,12 +103,12 @@ def _fields_down(rng: Random) -> bytes:
 
 
 def _last_get() -> bytes:
-    """A request that ends the connection, so that the offender comes round."""
+    """Return a request that ends the connection, so that the offender begins again."""
     return _GET % (b"", OFFENDER_HOST.encode(), b"Connection: close\r\n")
 
 
 def _head_of(field: bytes, part: bytes, separator: bytes) -> Callable[[Random], bytes]:
-    """Heads of 31 KB with one field of many parts, each head another."""
+    """Return a maker of heads of 31 KB with one field of many parts, each head another."""
 
     def make(rng: Random) -> bytes:
         value = separator.join([part] * ((31_000 - len(field)) // len(part + separator)))
@@ -117,7 +120,7 @@ def _head_of(field: bytes, part: bytes, separator: bytes) -> Callable[[Random], 
 
 
 def _many_shapes(rng: Random) -> bytes:
-    """Heads below 4 KB of ever other names, four alike and then one that differs: each is worth learning from."""
+    """Return heads below 4 KB of ever other names: four alike, then one that differs; each is worth learning from."""
     out = []
     for _ in range(800):
         names = [b"X-%x" % rng.getrandbits(32) for _ in range(11)]
@@ -130,7 +133,7 @@ def _with_values(names: list[bytes], value: bytes) -> bytes:
 
 
 def _full_head(*lines: bytes) -> Callable[[Random], bytes]:
-    """An answer of these fields, 64 KB or as many of them as an origin may send."""
+    """Return a maker of an answer of these fields, 64 KB or as many of them as an origin may send."""
 
     def make(_: Random) -> bytes:
         block = b"".join(lines)

@@ -39,6 +39,7 @@ class Offender:
         self.count = 0
 
     def run(self) -> None:
+        """Commit the offence again and again on all connections, until the time is over."""
         threads = [threading.Thread(target=self._repeat) for _ in range(self._offence.connections)]
         for thread in threads:
             thread.start()
@@ -121,6 +122,7 @@ def _send_all(sock: socket.socket, data: bytes) -> None:
 
 
 def main() -> None:
+    """Run the offender and print how often it began."""
     parser = argparse.ArgumentParser(prog="python -m bench.neighbours.offender", description=__doc__)
     parser.add_argument("key", choices=BY_KEY)
     parser.add_argument("port", type=int)

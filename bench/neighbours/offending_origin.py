@@ -20,7 +20,10 @@ _SWITCHED: Final = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n
 
 
 class OffendingOrigin(asyncio.Protocol):
-    """One a connection. It trusts its clients to be well-behaved proxies: it looks for ends of requests only."""
+    """One connection of the origin.
+
+    It trusts its clients to be well-behaved proxies: it looks for ends of requests only.
+    """
 
     def __init__(self, answers: dict[bytes, bytes]) -> None:
         self._answers = answers
@@ -28,9 +31,11 @@ class OffendingOrigin(asyncio.Protocol):
         self._is_tunnel = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
+        """Answer each request once its end is received."""
         if self._is_tunnel:
             return
         self._received += data
@@ -58,6 +63,7 @@ async def _serve(port: int, seed: int) -> None:
 
 
 def main() -> None:
+    """Run the origin until it is ended."""
     parser = argparse.ArgumentParser(prog="python -m bench.neighbours.offending_origin", description=__doc__)
     parser.add_argument("port", type=int)
     parser.add_argument("--seed", type=int, default=1)

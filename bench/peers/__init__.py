@@ -25,7 +25,7 @@ SECURE_HOST = "tls.customer.localhost"  # its origin speaks TLS; no peer verifie
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """What every peer serves: the port of each host's origin on loopback, and where the certificates lie."""
+    """What every peer serves: the port of each host's origin on loopback, and the directory of the certificates."""
 
     origin_ports: Mapping[str, int]
     certificates: Path
@@ -34,14 +34,16 @@ class Sites:
     """The access log, one line a request; None for none."""
 
     def scheme(self, host: str) -> str:
-        """Return how the host's origin is spoken to."""
+        """Return the scheme by which the host's origin is reached."""
         return "https" if host == SECURE_HOST else "http"
 
     @property
     def secure_ports(self) -> frozenset[int]:
+        """Return the ports of the origins that speak TLS."""
         return frozenset(port for host, port in self.origin_ports.items() if self.scheme(host) == "https")
 
     def certificate(self, host: str) -> Path:
+        """Return the file with the host's private key and chain."""
         return self.certificates / f"{host}.pem"
 
 
@@ -55,16 +57,18 @@ class RunningProxy:
 
 
 class Peer(Protocol):
+    """A proxy that the benches compare."""
+
     name: str
 
     @property
     def needs(self) -> Mapping[str, str]:
-        """Programs that must be installed, and the Debian packages they are in."""
+        """Return the programs that must be installed, by program the Debian package."""
 
     def serve(self, sites: Sites) -> AbstractAsyncContextManager[RunningProxy]:
-        """The proxy before its origins, pinned to `PROXY_CORE`, until the block ends."""
+        """Run the proxy before its origins for the block, pinned to `PROXY_CORE`."""
 
 
 def missing(programs: Mapping[str, str]) -> list[str]:
-    """The packages of those programs that are not there."""
+    """Return the packages of those programs that are not installed."""
     return sorted({package for program, package in programs.items() if shutil.which(program) is None})

@@ -29,11 +29,14 @@ _WEBSOCKET = ("Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Exten
 
 
 class Aiohttp:
+    """aiohttp as a peer."""
+
     name = "aiohttp"
     needs: ClassVar[dict[str, str]] = {}
 
     @contextlib.asynccontextmanager
     async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
+        """Run the proxy for the block."""
         http_port, https_port = free_ports(2)
         with tempfile.TemporaryDirectory(prefix="frontage-aiohttp-", ignore_cleanup_errors=True) as name:
             file = Path(name) / "sites.json"
@@ -45,13 +48,14 @@ class Aiohttp:
 
 
 class _Proxy:
-    """Created by `_serve`, which closes the session."""
+    """Forwards requests. Created by `_serve`, which closes the session."""
 
     def __init__(self, sites: Sites, session: ClientSession) -> None:
         self._origins = {host: f"127.0.0.1:{port}" for host, port in sites.origin_ports.items()}
         self._session = session
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Forward a request, and relay the answer."""
         host = request.host.partition(":")[0].lower()
         origin = self._origins.get(host)
         if origin is None:
@@ -118,14 +122,14 @@ def _onward(request: web.Request, host: str, origin: str) -> CIMultiDict[str]:
 
 
 class _Contexts:
-    """One TLS context a host, made when it is first asked for."""
+    """Keeps one TLS context per host, created when it is first asked for."""
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
         self._made: dict[str, ssl.SSLContext] = {}
 
     def choosing(self) -> ssl.SSLContext:
-        """The context to listen with."""
+        """Return the context to listen with, which chooses by the client's server name."""
         context = self._of(next(iter(self._sites.origin_ports)))
         context.sni_callback = self._choose
         return context
@@ -155,6 +159,7 @@ async def _serve(sites: Sites, http_port: int, https_port: int) -> None:
 
 
 def main() -> None:
+    """Run the proxy until it is ended."""
     described = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     sites = Sites(described["origin_ports"], Path(described["certificates"]))
     with asyncio.Runner(loop_factory=loop_factory()) as runner:

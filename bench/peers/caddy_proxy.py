@@ -25,11 +25,14 @@ _FORWARDED = {
 
 
 class Caddy:
+    """Caddy as a peer."""
+
     name = "Caddy"
     needs: ClassVar[dict[str, str]] = {"caddy": "caddy"}
 
     @contextlib.asynccontextmanager
     async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
+        """Run Caddy for the block."""
         http_port, https_port = free_ports(2)
         with tempfile.TemporaryDirectory(prefix="frontage-caddy-", ignore_cleanup_errors=True) as name:
             directory = Path(name)

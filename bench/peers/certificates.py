@@ -14,14 +14,17 @@ from cryptography.x509.oid import NameOID
 
 
 def write_certificates(directory: Path, hosts: Iterable[str]) -> None:
-    """Write ``<host>.pem`` for each."""
+    """Write ``<host>.pem`` for each host: private key and certificate."""
     for host in hosts:
         key, certificate = make_certificate(host)
         (directory / f"{host}.pem").write_text(key + certificate)
 
 
 def make_certificate(host: str, *, rsa_bits: int = 0) -> tuple[str, str]:
-    """A private key, ECDSA unless `rsa_bits` are given, and a certificate for `host`, which may be a wildcard; PEM."""
+    """Return a private key and a self-signed certificate for `host`, which may be a wildcard; PEM.
+
+    The key is ECDSA unless `rsa_bits` are given.
+    """
     key = rsa.generate_private_key(65_537, rsa_bits) if rsa_bits else ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)

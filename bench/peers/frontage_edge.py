@@ -19,16 +19,22 @@ from common.secrets import load_keyring
 
 
 class Frontage:
+    """Frontage as a peer."""
+
     name = "Frontage"
     needs: ClassVar[dict[str, str]] = {}
 
     def __init__(self, *, buffer_uploads_bytes: int | None = None, **settings: str) -> None:
-        """What the application has set with ``--buffer-uploads``; settings by their names without the prefix."""
+        """Create the peer. `settings` are named without the prefix.
+
+        `buffer_uploads_bytes` is what the application has set with ``--buffer-uploads``.
+        """
         self._buffer_uploads_bytes = buffer_uploads_bytes
         self._settings = {"EDGE_WORKERS": "1", "EDGE_HTTPS_REDIRECT": "off"} | settings
 
     @contextlib.asynccontextmanager
     async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
+        """Run everything of `frontage up` for the block, with the sites' domains enrolled."""
         log = {"EDGE_ACCESS_LOG": str(sites.log)} if sites.log else {}
         async with private_stage(**self._settings, **log) as stage:
             settings = stage.settings

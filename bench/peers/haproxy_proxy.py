@@ -49,11 +49,14 @@ backend origin_{port}
 
 
 class HAProxy:
+    """HAProxy as a peer."""
+
     name = "HAProxy"
     needs: ClassVar[dict[str, str]] = {"haproxy": "haproxy"}
 
     @contextlib.asynccontextmanager
     async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
+        """Run HAProxy for the block."""
         http_port, https_port = free_ports(2)
         with tempfile.TemporaryDirectory(prefix="frontage-haproxy-", ignore_cleanup_errors=True) as name:
             directory = Path(name)

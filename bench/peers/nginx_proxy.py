@@ -1,4 +1,4 @@
-"""nginx as everybody is measured against; and the pieces of configuration its origin shares with it."""
+"""nginx, the reference of the comparison; and the pieces of configuration its origin shares with it."""
 
 from __future__ import annotations
 
@@ -51,11 +51,14 @@ _SITE = """
 
 
 class Nginx:
+    """nginx as a peer."""
+
     name = "nginx"
     needs: ClassVar[dict[str, str]] = {"nginx": "nginx-light"}
 
     @contextlib.asynccontextmanager
     async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
+        """Run nginx for the block."""
         http_port, https_port = free_ports(2)
         servers = proxy_servers(sites, http_port, https_port)
         async with nginx(servers, core=PROXY_CORE, port=http_port, log=sites.log) as pid:
@@ -63,7 +66,7 @@ class Nginx:
 
 
 def proxy_servers(sites: Sites, http_port: int, https_port: int) -> str:
-    """The part of the configuration that makes nginx a proxy before the sites."""
+    """Return the part of the configuration that makes nginx a proxy before the sites."""
     servers = [_COMMON, *(_UPSTREAM.format(port=port) for port in sorted(set(sites.origin_ports.values())))]
     for host, port in sites.origin_ports.items():
         certificate = sites.certificate(host)
@@ -94,7 +97,7 @@ def command(directory: Path, servers: str, log: Path | None = None) -> list[str]
 
 @contextlib.asynccontextmanager
 async def nginx(servers: str, *, core: int, port: int, log: Path | None = None) -> AsyncIterator[int]:
-    """The pid of an nginx with these servers, one of them on `port`."""
+    """Run an nginx with these servers for the block, and yield its pid; one of the servers listens on `port`."""
     with tempfile.TemporaryDirectory(prefix="frontage-nginx-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
         argv = command(directory, servers, log)

@@ -26,6 +26,7 @@ _PAGE_COLUMNS = 120  # where there is no terminal to ask
 
 
 def main() -> None:
+    """Run the bench and print its table."""
     arguments = _parse()
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _PAGE_COLUMNS)
     try:

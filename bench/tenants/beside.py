@@ -22,7 +22,7 @@ class Asker:
     pause_seconds: float
 
     async def ask(self, api: HostPort, times: Iterable[int]) -> list[TimedResponse]:
-        """One request for each of `times`."""
+        """Send one request for each of `times`, and return the answers."""
         async with TenantClient.connect(api, self.tenant.address) as client:
             answers = []
             for _ in times:
@@ -35,8 +35,10 @@ class Asker:
 async def offending(
     api: HostPort, tenant: Tenant, clients: int, path: Callable[[], str]
 ) -> AsyncIterator[list[TimedResponse]]:
-    """Within the block, so many clients ask one request after the other, or after the pause that they are asked for.
-    Yields the answers that have come so far."""
+    """Have so many clients of a tenant ask for the block, and yield the answers that have come so far.
+
+    Each client sends one request after the other, or after the pause that it is asked for.
+    """
     answers: list[TimedResponse] = []
 
     async def offend() -> None:

@@ -27,7 +27,7 @@ class Tenant:
     address: str
 
     def head(self, path: str) -> bytes:
-        """The head of a GET, with a token."""
+        """Return the head of a GET, with a token."""
         token = minting.mint_api_token(self.application_id, self.client_secret, datetime.now(UTC))
         return (
             f"GET {path} HTTP/1.1\r\nHost: api\r\n"
@@ -37,6 +37,8 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class TimedResponse:
+    """A response, with the time it took."""
+
     status: int
     seconds: float
     retry_after_seconds: float
@@ -52,6 +54,7 @@ class TenantClient:
     @classmethod
     @contextlib.asynccontextmanager
     async def connect(cls, api: HostPort, address: str) -> AsyncIterator[Self]:
+        """Open a connection from `address` for the block."""
         async with asyncio.timeout(_ANSWER_SECONDS):
             reader, writer = await asyncio.open_connection(*api, local_addr=(address, 0))
         try:
@@ -60,11 +63,15 @@ class TenantClient:
             writer.close()
 
     async def send(self, request: bytes) -> None:
+        """Send bytes, without waiting for an answer."""
         self._writer.write(request)
         await self._writer.drain()
 
     async def ask(self, request: bytes) -> TimedResponse:
-        """Raises: `TimeoutError` when the response takes half a minute."""
+        """Send a request, and return the response with its time.
+
+        Raises: `TimeoutError` when the response takes half a minute.
+        """
         began_at = time.perf_counter()
         status, fields = CUT, {}
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):

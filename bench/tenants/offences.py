@@ -43,6 +43,7 @@ _CONNECTIONS = (
 
 
 async def ask_beside_dead_dns(world: TwoTenants, progress: Progress) -> list[Waits]:
+    """Time questions of eligibility, alone and beside another tenant's questions on dead DNS."""
     ready = Asker(
         world.neighbour,
         (f"/power?domain=shop-{number}.{READY_ZONE}" for number in itertools.count()),
@@ -72,6 +73,7 @@ async def ask_beside_dead_dns(world: TwoTenants, progress: Progress) -> list[Wai
 
 
 async def list_beside_lists(world: TwoTenants, progress: Progress, domains: int) -> list[Waits]:
+    """Time lists of domains, alone and beside another tenant's lists of very many."""
     offender, neighbour = world.offender, world.neighbour
     numbers = progress.track(rows.chunks(domains), description=f"writing {domains:,} domains")
     few = min(_NEIGHBOURS_DOMAINS, domains)
@@ -99,7 +101,7 @@ async def list_beside_lists(world: TwoTenants, progress: Progress, domains: int)
 
 
 def _pages(domains: int, random: Random) -> Iterator[str]:
-    """Pages by status from anywhere, and now and then the first one."""
+    """Yield pages by status from anywhere, and now and then the first one."""
     counts = {"active": domains - domains // 3, "inactive": domains // 3}
     while True:
         status = random.choice(list(counts))
@@ -111,11 +113,12 @@ def _pages(domains: int, random: Random) -> Iterator[str]:
 
 
 async def ask_beside_slow_connections(world: TwoTenants, progress: Progress) -> list[Waits]:
+    """Time requests beside connections that keep the API waiting."""
     return [await _beside_connections(world, progress, *each) for each in _CONNECTIONS]
 
 
 async def _beside_connections(world: TwoTenants, progress: Progress, count: int, words: str, sent: bytes) -> Waits:
-    """The addresses in turn: the offender's own, and another."""
+    """Time requests from the offender's own address and from another, in turn."""
     name = f"/token and /healthz beside {count:,} {words}"
     requests = (_token_request(world.neighbour), b"GET /healthz HTTP/1.1\r\nHost: api\r\n\r\n")
     kinds = itertools.cycle(itertools.product((world.offender.address, world.neighbour.address), requests))

@@ -40,13 +40,15 @@ _TALLIES = """
 
 
 def chunks(count: int) -> range:
-    """The numbers of the steps in which `write` writes the offender's domains."""
+    """Return the numbers of the steps in which `write` writes the offender's domains."""
     return range(-(-count // _CHUNK))
 
 
 async def write(dsn: str, offender: str, neighbour: str, count: int, few: int, track: Iterator[int]) -> None:
-    """`count` domains of the one application, `few` of the other. `track` yields the numbers of `chunks` and draws how
-    far it is."""
+    """Write `count` domains of the one application, `few` of the other.
+
+    `track` yields the numbers of `chunks` and draws the progress.
+    """
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute("set session_replication_role = replica")

@@ -13,8 +13,10 @@ from bench.tenants.client import TimedResponse
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The answers to requests of one kind. Those with another status than `expected` have failed: the goal is none.
-    `goal_seconds` is what 99 of 100 may take."""
+    """The answers to requests of one kind.
+
+    Those with another status than `expected` have failed: the goal is none. `goal_seconds` is what 99 of 100 may take.
+    """
 
     name: str
     answers: Sequence[TimedResponse]
@@ -23,27 +25,32 @@ class Waits:
 
     @property
     def failed(self) -> int:
+        """Return how many requests failed."""
         return sum(answer.status not in self.expected for answer in self.answers)
 
     @property
     def median(self) -> float:
+        """Return the median in seconds."""
         return statistics.median(answer.seconds for answer in self.answers)
 
     @property
     def p99(self) -> float:
-        """The smallest that 99 of 100 do not exceed."""
+        """Return the smallest that 99 of 100 do not exceed."""
         ordered = sorted(answer.seconds for answer in self.answers)
         return ordered[-(-len(ordered) * 99 // 100) - 1]
 
     @property
     def longest(self) -> float:
+        """Return the longest in seconds."""
         return max(answer.seconds for answer in self.answers)
 
     @property
     def is_met(self) -> bool:
+        """Return whether none failed and the goal is met."""
         return not self.failed and (self.goal_seconds is None or self.p99 <= self.goal_seconds)
 
     def as_json(self) -> dict[str, object]:
+        """Return the figures, as JSON can hold them."""
         return {
             "name": self.name,
             "requests": len(self.answers),
@@ -57,6 +64,7 @@ class Waits:
 
 
 def table(all_waits: Sequence[Waits], domains: int) -> Table:
+    """Return the table of all waits."""
     table = Table(title=f"One application beside another ({domains:,} domains); no request may fail")
     for title in ("requests", "n", "failed", "median", "p99", "longest", "goal of p99", ""):
         table.add_column(title, justify="left" if title == "requests" else "right")

@@ -31,9 +31,10 @@ _TARGETS = ("apps.offender.example", "apps.neighbour.example")
 
 
 class _HalfDeadZone(Zone):
-    """Questions below `DEAD_ZONE` get no answer."""
+    """A zone that gives questions below `DEAD_ZONE` no answer."""
 
     def answer(self, query: dns.message.Message) -> dns.message.Message | None:
+        """Answer a question, but none below `DEAD_ZONE`."""
         if query.question and query.question[0].name.is_subdomain(_DEAD):
             return None
         self.questions.clear()  # not read here
@@ -42,7 +43,7 @@ class _HalfDeadZone(Zone):
 
 @dataclass(frozen=True, slots=True)
 class TwoTenants:
-    """Made by `two_tenants`."""
+    """Two applications and what an API needs to serve them. Created by `two_tenants`."""
 
     dsn: str
     environ: dict[str, str]
@@ -52,7 +53,7 @@ class TwoTenants:
 
     @contextlib.asynccontextmanager
     async def api(self, **settings: str) -> AsyncIterator[HostPort]:
-        """An API process within the block. Yields where it listens; `settings` by their names without the prefix.
+        """Run an API process for the block, and yield where it listens; `settings` are named without the prefix.
 
         Raises: `OperatorError`.
         """
@@ -67,6 +68,7 @@ class TwoTenants:
 
 @contextlib.asynccontextmanager
 async def two_tenants(directory: Path | None) -> AsyncIterator[TwoTenants]:
+    """Create the database, the DNS and the two applications for the block."""
     with tempfile.TemporaryDirectory(prefix="frontage-tenants-", dir=directory, ignore_cleanup_errors=True) as name:
         state_dir = Path(name)
         zone = _HalfDeadZone()
