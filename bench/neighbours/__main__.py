@@ -147,7 +147,7 @@ def _measure_beside(
 ) -> tuple[list[float], int]:
     if offence is None:
         return _ask(serving.http_port, seconds), 0
-    is_secure = offence.is_handshake or offence.record_bytes
+    is_secure = offence.is_handshake or offence.record_bytes or offence.is_http2
     port = serving.https_port if is_secure else serving.http_port
     options = ["--seconds", str(seconds + 2 * _WARM_UP_SECONDS), "--seed", str(seed)]
     log = directory / f"{offence.key}-{serving.pid}-{seed}.log"

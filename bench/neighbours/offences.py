@@ -8,6 +8,8 @@ from random import Random
 from typing import Final
 
 from edge.http.response import MAX_FIELDS
+from edge.http2 import frames, huffman
+from edge.http2.hpack import field_literal, string
 
 OFFENDER_HOST: Final = "offender.customer.localhost"
 END_BYTES: Final = 8
@@ -23,7 +25,7 @@ class Offence:
 
     `make` gives the bytes: of a client's connection, or of an origin's answer to `GET /<key>`. `connections` are open
     at once; `record_bytes`: over TLS, in records of so many bytes; `ends_together`: each connection waits with its last
-    `END_BYTES` for the others.
+    `END_BYTES` for the others; `is_http2`: over TLS, in HTTP/2.
     """
 
     key: str
@@ -34,6 +36,7 @@ class Offence:
     record_bytes: int = 0
     is_handshake: bool = False
     ends_together: bool = False
+    is_http2: bool = False
 
 
 def asking(key: str) -> bytes:
@@ -150,6 +153,92 @@ def _dribble(rng: Random) -> bytes:
     return _GET % (b"", OFFENDER_HOST.encode(), b"X: %b\r\n" % (b"y" * rng.randint(500, 3_000)))
 
 
+# HTTP/2 -----------------------------------------------------------------------------------------------------
+
+_PREFACE: Final = frames.PREFACE + frames.settings(()) + frames.window_update(0, 1 << 30)
+_WHOLE: Final = frames.END_HEADERS | frames.END_STREAM
+_MAX_STREAMS: Final = 100
+
+
+def _block(host: bytes, path: bytes, *fields: tuple[bytes, bytes], method: bytes = b"GET") -> bytes:
+    """Return a header block that adds its path to the dynamic table."""
+    pseudo = ((b":method", method), (b":scheme", b"https"), (b":authority", host))
+    before = b"".join(field_literal(*field) for field in pseudo)
+    added = b"\x44" + string(path)  # indexed: the table changes
+    return before + added + b"".join(field_literal(*field) for field in fields)
+
+
+def _asks(number: int, block: bytes, flags: int = _WHOLE) -> bytes:
+    return frames.frame(frames.HEADERS, flags, 2 * number + 1, block)
+
+
+def _http2_refusals(rng: Random) -> bytes:
+    """Return requests for unknown names, which are answered at once."""
+    host = b"%x.nobody.localhost" % rng.getrandbits(32)
+    return _PREFACE + b"".join(_asks(number, _block(host, b"/%d" % number)) for number in range(5_000))
+
+
+def _http2_heads(rng: Random) -> bytes:
+    """Return heads of 15 KB, each different."""
+    out = []
+    for number in range(400):
+        fields = [(b"x-%x" % rng.getrandbits(32), b"y" * 290) for _ in range(48)]
+        out.append(_asks(number, _block(OFFENDER_HOST.encode(), b"/%d" % number, *fields)))
+    return _PREFACE + b"".join(out)
+
+
+def _http2_fields(rng: Random) -> bytes:
+    """Return heads of 240 fields of a few octets, in Huffman's code."""
+    name = b"\0" + _coded(b"x")
+    out = []
+    for number in range(600):
+        fields = b"".join(name + _coded(b"%04x" % rng.getrandbits(16)) for _ in range(240))
+        out.append(_asks(number, _block(OFFENDER_HOST.encode(), b"/%d" % number) + fields))
+    return _PREFACE + b"".join(out)
+
+
+def _coded(text: bytes) -> bytes:
+    code = huffman.encode(text)
+    return bytes((0x80 | len(code),)) + code
+
+
+def _http2_data(_: Random) -> bytes:
+    """Return a request whose body has one octet a frame."""
+    head = _asks(0, _block(OFFENDER_HOST.encode(), b"/", method=b"POST"), frames.END_HEADERS)
+    return _PREFACE + head + frames.frame(frames.DATA, 0, 1, b"x") * 100_000 + frames.frame(frames.DATA, 1, 1)
+
+
+def _http2_resets(_: Random) -> bytes:
+    """Return requests that are reset at once: Rapid Reset."""
+    block = _block(OFFENDER_HOST.encode(), b"/silent")
+    pairs = (_asks(number, block) + frames.rst_stream(2 * number + 1, 8) for number in range(5_000))
+    return _PREFACE + b"".join(pairs)
+
+
+def _http2_breaks(_: Random) -> bytes:
+    """Return as many requests as one connection may have, and a frame that ends it."""
+    block = _block(OFFENDER_HOST.encode(), b"/silent")
+    return _PREFACE + b"".join(_asks(number, block) for number in range(_MAX_STREAMS)) + frames.frame(frames.PING, 0, 0)
+
+
+def _http2_frames(rng: Random) -> bytes:
+    """Return small frames of every kind, in any order, that break no rule but the budgets."""
+    streams = 20
+    kinds: tuple[Callable[[int], bytes], ...] = (
+        lambda _: frames.frame(frames.PING, 0, 0, rng.randbytes(8)),
+        lambda _: frames.settings(((frames.INITIAL_WINDOW_SIZE, rng.randrange(1 << 20)),)),
+        lambda stream_id: frames.window_update(stream_id, 1),
+        lambda stream_id: frames.frame(frames.PRIORITY, 0, stream_id, rng.randbytes(5)),
+        lambda stream_id: frames.frame(frames.PRIORITY_UPDATE, 0, 0, stream_id.to_bytes(4, "big") + b"u=0, i"),
+        lambda stream_id: frames.frame(0x77, 0, stream_id, rng.randbytes(rng.randrange(9))),
+        lambda stream_id: frames.frame(frames.DATA, 0, stream_id),
+    )
+    block = _block(OFFENDER_HOST.encode(), b"/silent", method=b"POST")
+    opened = b"".join(_asks(number, block, frames.END_HEADERS) for number in range(streams))
+    chosen = rng.choices(kinds, weights=(10, 1, 20, 10, 10, 10, 10), k=20_000)
+    return _PREFACE + opened + b"".join(make(2 * rng.randrange(streams) + 1) for make in chosen)
+
+
 _LINE: Final = b"x" * 48 + b"\r\n"
 
 OFFENCES: Final = (
@@ -198,6 +287,13 @@ OFFENCES: Final = (
         _full_head(b"Connection: " + b",".join([b"abc"] * 15_500) + b"\r\n"),
         by_origin=True,
     ),
+    Offence("h2-refusals", "HTTP/2: 5,000 requests for unknown names", _http2_refusals, is_http2=True),
+    Offence("h2-heads", "HTTP/2: heads of 15 KB", _http2_heads, is_http2=True),
+    Offence("h2-fields", "HTTP/2: heads of 240 fields", _http2_fields, is_http2=True),
+    Offence("h2-data", "HTTP/2: 100,000 DATA frames of one byte", _http2_data, is_http2=True),
+    Offence("h2-resets", "HTTP/2: requests that are reset at once", _http2_resets, is_http2=True),
+    Offence("h2-breaks", "HTTP/2: connections that break with 100 requests", _http2_breaks, is_http2=True),
+    Offence("h2-frames", "HTTP/2: small frames of every kind", _http2_frames, is_http2=True),
     Offence("handshakes", "64 connections of whole TLS handshakes", _many(b"", 0), connections=64, is_handshake=True),
 )
 BY_KEY: Final = {offence.key: offence for offence in OFFENCES}

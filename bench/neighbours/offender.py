@@ -35,6 +35,8 @@ class Offender:
         self._context = ssl.create_default_context()
         self._context.check_hostname = False
         self._context.verify_mode = ssl.CERT_NONE
+        if offence.is_http2:
+            self._context.set_alpn_protocols(["h2"])
         self._together = threading.Barrier(offence.connections)
         self.count = 0
 
@@ -64,6 +66,8 @@ class Offender:
             return self._shake_hands
         if self._offence.record_bytes:
             return self._send_records
+        if self._offence.is_http2:
+            return self._send_http2
         if self._offence.ends_together:
             return self._end_together
         return self._dribble if self._offence.connections > 1 else self._send
@@ -72,7 +76,11 @@ class Offender:
         self._context.wrap_socket(sock, server_hostname=OFFENDER_HOST).close()
 
     def _send(self, sock: socket.socket) -> None:
-        sender = threading.Thread(target=_send_all, args=(sock, self._data))
+        self._send_and_drop(sock, self._data)
+
+    def _send_and_drop(self, sock: socket.socket, data: bytes) -> None:
+        """Send, and read and drop what comes back, until the proxy ends the connection or is quiet."""
+        sender = threading.Thread(target=_send_all, args=(sock, data))
         sender.start()
         try:
             while not self._is_over and sock.recv(_READ_BYTES):
@@ -98,20 +106,29 @@ class Offender:
         sock.recv(_READ_BYTES)
 
     def _send_records(self, sock: socket.socket) -> None:
-        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        engine = self._context.wrap_bio(incoming, outgoing, server_hostname=OFFENDER_HOST)
-        while True:
-            try:
-                engine.do_handshake()
-                break
-            except ssl.SSLWantReadError:
-                sock.sendall(outgoing.read())
-                incoming.write(sock.recv(_READ_BYTES))
+        engine, outgoing = self._secure(sock)
         size = self._offence.record_bytes
         for start in range(0, len(self._data), size):
             engine.write(self._data[start : start + size])
         sock.sendall(outgoing.read())
         sock.recv(_READ_BYTES)
+
+    def _send_http2(self, sock: socket.socket) -> None:
+        engine, outgoing = self._secure(sock)
+        engine.write(self._data)
+        self._send_and_drop(sock, outgoing.read())
+
+    def _secure(self, sock: socket.socket) -> tuple[ssl.SSLObject, ssl.MemoryBIO]:
+        """Shake hands. Return the engine, and what it writes."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        engine = self._context.wrap_bio(incoming, outgoing, server_hostname=OFFENDER_HOST)
+        while True:
+            try:
+                engine.do_handshake()
+                return engine, outgoing
+            except ssl.SSLWantReadError:
+                sock.sendall(outgoing.read())
+                incoming.write(sock.recv(_READ_BYTES))
 
 
 def _send_all(sock: socket.socket, data: bytes) -> None:

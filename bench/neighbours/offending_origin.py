@@ -1,6 +1,6 @@
 """The origin of the offender's domain: ``python -m bench.neighbours.offending_origin PORT --seed 1``.
 
-``GET /<key>`` is answered with that offence, an upgrade with 101, anything else with 2 bytes.
+``GET /<key>`` is answered with that offence, ``/silent`` not at all, an upgrade with 101, anything else with 2 bytes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class OffendingOrigin(asyncio.Protocol):
             head = self._received
             self._is_tunnel = b"\r\nupgrade:" in head.lower()
             path = head.split(b"\r\n", 1)[0].partition(b" /")[2].partition(b" ")[0]
-            self._answer(_SWITCHED if self._is_tunnel else self._answers.get(path, _OK))
+            if path != b"silent":
+                self._answer(_SWITCHED if self._is_tunnel else self._answers.get(path, _OK))
 
     def _answer(self, answer: bytes) -> None:
         self._received = b""

@@ -42,11 +42,12 @@ MAX_FIELDS: Final = 256  # of a block; Cookie comes in many
 STREAM_WINDOW: Final = 131_072
 CONNECTION_WINDOW: Final = 1_048_576
 STEPS_AT_ONCE: Final = 512
-"""Frames that one call of `receive` reads: a third of a millisecond. A header block counts as 32, and more if large; so
-do frames that make work elsewhere."""
+"""Frames that one call of `receive` reads: a third of a millisecond. A header block counts as 16, and each
+of its fields as two; frames that are large or make work elsewhere count as several."""
 
-_BLOCK_STEPS: Final = 32
-_DATA_STEPS: Final = 4  # each is written to an origin
+_BLOCK_STEPS: Final = 16
+_FIELD_STEPS: Final = 2
+_DATA_STEPS: Final = 12  # each is written to an origin
 _RESET_STEPS: Final = 16  # each may cancel an exchange
 _OCTETS_A_STEP: Final = 32
 _CONTENT_OCTETS_A_STEP: Final = 512
@@ -67,13 +68,14 @@ class Owner(Protocol):
     def on_request(self, stream: Stream, head: bytes, *, is_complete: bool) -> None:
         """Take a request, as a head of HTTP/1.1; content follows unless it `is_complete`."""
 
+    def on_failure(self, streams: list[Stream]) -> None:
+        """Take the streams that the connection's failure closed; their `on_reset` is not called."""
+
 
 class Http2Connection:
     """Speaks HTTP/2 on one connection. Made by its owner.
 
     `failure` is why it ended, None while it goes on.
-
-    Invariants: `streams` holds those that are not closed. Once `failure` is set, nothing is read and no stream is left.
 
     Invariants: `streams` holds those that are not closed. Once `failure` is set, nothing is read and no stream is left.
     """
@@ -93,6 +95,7 @@ class Http2Connection:
         "_has_preface",
         "_has_settings",
         "_initial_window",
+        "_is_going_away",
         "_last_allowed",
         "_max_block_bytes",
         "_needed",
@@ -100,6 +103,7 @@ class Http2Connection:
         "_owner",
         "_partial",
         "_receive_window",
+        "_steps_left",
         "_unread",
         "client_is_leaving",
         "failure",
@@ -116,6 +120,7 @@ class Http2Connection:
         self.streams: dict[int, Stream] = {}
         self.last_stream_id = 0
         self._last_allowed = _LAST_STREAM  # streams above are ignored, as our last GOAWAY says
+        self._is_going_away = False
         self._closed_ids: dict[int, bool] = {}  # closed lately; True: by us, so frames may still be on their way
         self._early_priorities: dict[int, bytes] = {}
         self.client_is_leaving = False
@@ -125,6 +130,7 @@ class Http2Connection:
         self._needed = frames.HEADER_BYTES  # octets of that, until the next frame is whole
         self._has_preface = False
         self._unread = b""  # whole frames, left for the next call
+        self._steps_left = 0  # of this call
         self._has_settings = False
         self._max_block_bytes = max_head_bytes
         self._block: list[bytes] = []  # of a head whose end has not come
@@ -172,6 +178,11 @@ class Http2Connection:
     def has_output(self) -> bool:
         """Return whether something waits to be sent."""
         return not self._output.is_empty
+
+    @property
+    def is_going_away(self) -> bool:
+        """Return whether the client knows that the connection will end."""
+        return self._is_going_away
 
     @property
     def has_gone_away(self) -> bool:
@@ -230,7 +241,8 @@ class Http2Connection:
 
     def _read_frames(self, data: bytes) -> int:
         """Read whole frames; return where the rest begins."""
-        position, end, steps_left = 0, len(data), STEPS_AT_ONCE
+        position, end = 0, len(data)
+        self._steps_left = STEPS_AT_ONCE
         while end - position >= frames.HEADER_BYTES:
             word, flags, stream_id = frames.read_header(data, position)
             length = word >> 8
@@ -249,18 +261,18 @@ class Http2Connection:
                 raise ConnectionFailed(_PROTOCOL, "the first frame is not SETTINGS")
             if kind == frames.HEADERS:
                 self._on_headers(stream_id, flags, data[start:stop])
-                steps_left -= _BLOCK_STEPS + length // _OCTETS_A_STEP
+                self._steps_left -= length // _OCTETS_A_STEP
             elif kind == frames.DATA:
                 self._on_data(stream_id, flags, data[start:stop])
-                steps_left -= _DATA_STEPS + length // _CONTENT_OCTETS_A_STEP
+                self._steps_left -= _DATA_STEPS + length // _CONTENT_OCTETS_A_STEP
             elif kind in _HANDLERS:
                 _HANDLERS[kind](self, stream_id, flags, data[start:stop])
-                steps_left -= _RESET_STEPS if kind == frames.RST_STREAM else length // _OCTETS_A_STEP
+                self._steps_left -= _RESET_STEPS if kind == frames.RST_STREAM else length // _OCTETS_A_STEP
             else:  # §4.1
                 self._budgets.spend(budgets.IGNORED_FRAMES)
             position = stop
-            steps_left -= 1
-            if steps_left <= 0 and position < end:
+            self._steps_left -= 1
+            if self._steps_left <= 0 and position < end:
                 self._unread = data[position:]
                 return end
         self._needed = frames.HEADER_BYTES
@@ -300,6 +312,7 @@ class Http2Connection:
     def _on_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
         """Take a whole header block: a request, or its trailers."""
         fields = self._decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
+        self._steps_left -= _BLOCK_STEPS + _FIELD_STEPS * len(fields)
         if len(fields) > _FEW_FIELDS and sum(map(size_of, fields)) > _MAX_UNFOLDED * self._max_block_bytes:
             raise budgets.exceeded("header_bytes")
         event = HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED
@@ -554,6 +567,7 @@ class Http2Connection:
     def go_away(self, *, is_final: bool) -> None:
         """Announce the end: first that it comes, then, `is_final`, up to which stream requests are served (§6.8)."""
         if self.failure is None and self._last_allowed == _LAST_STREAM:
+            self._is_going_away = True
             if is_final:
                 self._last_allowed = self.last_stream_id
             self._output.add_control(frames.goaway(self._last_allowed, ErrorCode.NO_ERROR))
@@ -564,10 +578,11 @@ class Http2Connection:
         self._partial.clear()
         self._unread, self._block = b"", []
         self._output.add_control(frames.goaway(self.last_stream_id, failure.code, failure.reason.encode()))
-        for stream in list(self.streams.values()):
+        streams = list(self.streams.values())
+        for stream in streams:
             stream.state = CLOSED
             self._close(stream)
-            stream.on_reset(failure.code)
+        self._owner.on_failure(streams)
 
     def _on_sent(self, stream: Stream) -> None:
         """Act on the last frame of a response, which is on its way."""

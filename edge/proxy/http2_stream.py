@@ -116,9 +116,18 @@ class Http2Stream(Stream):
 
     def on_reset(self, code: int) -> None:
         """Cancel the exchange: the stream has ended early."""
+        self.cancel_exchange(disconnected=True)
+
+    def cancel_exchange(self, *, disconnected: bool) -> None:
+        """Cancel the exchange, unless it has ended."""
+        exchange = self.exchange
+        if exchange is None:
+            return
         self._connection.withdraw(self)
-        if self.exchange is not None:
-            self.exchange.on_client_disconnected()
+        if disconnected:
+            exchange.on_client_disconnected()
+        else:
+            exchange.cancel()
 
     # Called by the exchange -------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from edge.http.dates import date_field
 from edge.http.request import RequestHead
 from edge.http2.responses import HeadEncoder
 from edge.proxy.access_log import OFF, AccessLog
+from edge.proxy.cancellations import Cancellations
 from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange
 from edge.proxy.exchange_context import ExchangeContext
@@ -128,6 +129,7 @@ class WorkerContext:
         self._swept_generation = 0
         self.counters = ExchangeCounters()
         self.deferred = DeferredWork(loop)
+        self.cancellations = Cancellations(self.deferred)
         self.connections: set[Connection] = set()
         self.paused: set[Connection] = set()  # those not read from
         self.now = self._settled_at = loop.time()
@@ -154,7 +156,7 @@ class WorkerContext:
 
     def is_idle(self) -> bool:
         """Return whether no exchange is under way."""
-        return not any(connection.is_busy() for connection in self.connections)
+        return not (self.cancellations or any(connection.is_busy() for connection in self.connections))
 
     def measurements(self) -> list[Family]:
         """Return the metrics of the data path."""
@@ -239,6 +241,7 @@ class WorkerContext:
         self._ticking.cancel()
         for connection in list(self.connections):
             connection.abort()
+        self.cancellations.finish()
         self._settle()
         self._dispatcher.close()
         self._uploads.close()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from h2.config import H2Configuration
-from h2.connection import ConnectionState, H2Connection
+from h2.connection import ConnectionInputs, ConnectionState, H2Connection
 from h2.events import (
     ConnectionTerminated,
     DataReceived,
@@ -22,6 +23,7 @@ from h2.events import (
 
 from edge.http2 import frames
 from tests.component.peers import PATIENCE_SECONDS, Edge
+from tests.tls_parts import the_ca
 
 Fields = Sequence[tuple[bytes, bytes]]
 HOST = b"shop.example.com"
@@ -70,6 +72,9 @@ class Http2Client:
             header_encoding=None, validate_outbound_headers=False, normalize_outbound_headers=False
         )
         self.h2 = H2Connection(config)
+        machine = self.h2.state_machine
+        going_on = {(ConnectionState.CLIENT_OPEN, ConnectionInputs.RECV_GOAWAY): (None, ConnectionState.CLIENT_OPEN)}
+        machine._transitions = machine._transitions | going_on  # the streams so far go on, which `h2` does not know
         if window is not None:
             self.h2.local_settings[frames.INITIAL_WINDOW_SIZE] = window
             self.h2.local_settings.acknowledge()
@@ -143,21 +148,22 @@ class Http2Client:
         await self._news.wait()
 
     async def _read(self) -> None:
-        with contextlib.suppress(ConnectionError):
+        try:
             while data := await self._reader.read(65_536):
                 for event in self.h2.receive_data(data):
                     self._note(event)
                 self.flush()
                 self._news.set()
-        self.is_closed = True
-        self._news.set()
+        except ConnectionError:
+            pass
+        finally:
+            self.is_closed = True
+            self._news.set()
 
     def _note(self, event: Event) -> None:
         if isinstance(event, ConnectionTerminated):
             self.last_allowed, self.goaway_code = event.last_stream_id or 0, int(event.error_code or 0)
             self.goaways.append(self.last_allowed)
-            if not self.goaway_code:  # the streams so far go on, which `h2` does not know
-                self.h2.state_machine.state = ConnectionState.CLIENT_OPEN
             return
         stream_id = getattr(event, "stream_id", None)
         if stream_id is None or stream_id not in self.responses:
@@ -194,3 +200,19 @@ async def http2_client(proxy: Edge, *, window: int | None = None) -> AsyncIterat
         yield client
     finally:
         await client.close()
+
+
+@contextlib.asynccontextmanager
+async def secure_client(port: int, name: str, *protocols: str) -> AsyncIterator[tuple[str | None, Http2Client]]:
+    """Yield what ALPN chose, and a client of HTTP/2 on that connection."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=the_ca().pem)
+    if protocols:
+        context.set_alpn_protocols(list(protocols))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=name)
+    chosen = writer.get_extra_info("ssl_object").selected_alpn_protocol()
+    here = Http2Client(reader, writer, None, silent=chosen != "h2")
+    try:
+        yield chosen, here
+    finally:
+        await here.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 import orjson
 import pytest
 
+from edge.http.error_responses import CLIENT_DISCONNECTED
 from edge.http2 import frames
 from edge.http2.connection import STREAM_WINDOW
 from edge.http2.errors import ErrorCode
+from edge.proxy.exchange_states import FINISHED
 from edge.proxy.http2_connection import FAIR_EXCHANGES
 from tests.component.http2_peers import HOST, Fields, get, http2_client, post
 from tests.component.peers import Wire, answer_each, edge, origin
@@ -523,6 +526,43 @@ async def test_end_of_the_connection_cancels_all_exchanges(tmp_path: Path) -> No
             await until(lambda: len(there.connections) == 5)
         await until(lambda: len(ends) == 5)
         await until(lambda: not proxy.worker.connections)
+
+
+@pytest.mark.parametrize("how", ["leaves", "breaks a rule"])
+async def test_end_of_a_hundred_exchanges_takes_several_turns_of_the_loop(tmp_path: Path, how: str) -> None:
+    async def script(wire: Wire) -> None:
+        await wire.head()
+        await wire.rest()
+
+    settings: dict[str, Any] = {"FRONTAGE_EDGE_ORIGIN_CONNECTIONS": "1000"}
+    async with origin(script) as there, edge(tmp_path, **settings) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        async with http2_client(proxy) as client:
+            for number in range(100):
+                client.request(get(b"/%d" % number))
+            await until(lambda: len(there.connections) == 100)
+            (connection,) = proxy.worker.connections
+            exchanges = connection.exchanges()
+            ended: list[int] = []  # how many have, turn by turn
+
+            def count() -> None:
+                ended.append(sum(exchange.phase is FINISHED for exchange in exchanges))
+                if ended[-1] < 100:
+                    asyncio.get_running_loop().call_soon(count)
+
+            count()
+            if how == "leaves":
+                client.writer.transport.abort()
+            else:
+                client.send_raw(frames.frame(frames.PING, 0, 0))
+            await until(lambda: ended[-1] == 100)
+        assert max(later - before for before, later in pairwise(ended)) < 50
+        await until(proxy.worker.is_idle)
+        assert {exchange.failure for exchange in exchanges} == {CLIENT_DISCONNECTED}
+        counters = {family.name: family.samples for family in proxy.worker.measurements()}
+        assert counters["frontage_edge_http2_exchanges"] == {(): [100.0]}
+        await until(lambda: not proxy.worker.upstream_count)
 
 
 async def test_rapid_reset_ends_the_connection_and_is_counted(tmp_path: Path) -> None:

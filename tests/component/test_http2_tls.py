@@ -14,10 +14,10 @@ import pytest
 
 from common.settings import load
 from edge.process import worker_service
-from tests.component.http2_peers import Http2Client, get
+from tests.component.http2_peers import get, secure_client
 from tests.component.peers import answer_each, origin
 from tests.tls_parts import MemoryReplica as Certificates
-from tests.tls_parts import keyring, the_ca
+from tests.tls_parts import keyring
 from tests.waiting import until
 
 NAMES = ("shop.example.com", "blog.example.com", "other.example.com")
@@ -55,22 +55,6 @@ async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, **e
         await until(lambda: not here._worker.upstream_count)
 
 
-@contextlib.asynccontextmanager
-async def client(port: int, *protocols: str, name: str = NAMES[0]) -> AsyncIterator[tuple[str | None, Http2Client]]:
-    """Yield what ALPN chose, and a client of HTTP/2 on that connection."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cadata=the_ca().pem)
-    if protocols:
-        context.set_alpn_protocols(list(protocols))
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=name)
-    chosen = writer.get_extra_info("ssl_object").selected_alpn_protocol()
-    here = Http2Client(reader, writer, None, silent=chosen != "h2")
-    try:
-        yield chosen, here
-    finally:
-        await here.close()
-
-
 @pytest.mark.parametrize(
     ("switch", "offered", "chosen"),
     [
@@ -88,7 +72,7 @@ async def test_alpn_chooses(
     async with (
         origin(answer_each) as there,
         service(tmp_path, monkeypatch, there.url, FRONTAGE_EDGE_HTTP2=switch) as port,
-        client(port, *offered) as (selected, http2),
+        secure_client(port, NAMES[0], *offered) as (selected, http2),
     ):
         assert selected == chosen
         if chosen == "h2":
@@ -101,7 +85,7 @@ async def test_client_that_speaks_http_2_alone_is_refused_where_it_is_off(
     settings = {"FRONTAGE_EDGE_HTTP2": "off"}
     async with origin(answer_each) as there, service(tmp_path, monkeypatch, there.url, **settings) as port:
         with pytest.raises((ssl.SSLError, ConnectionError)):
-            async with client(port, "h2"):
+            async with secure_client(port, NAMES[0], "h2"):
                 pass
 
 
@@ -111,7 +95,7 @@ async def test_names_of_one_application_share_a_connection_and_anothers_are_421(
     async with (
         origin(answer_each) as there,
         service(tmp_path, monkeypatch, there.url) as port,
-        client(port, "h2") as (_, http2),
+        secure_client(port, NAMES[0], "h2") as (_, http2),
     ):
         for _ in range(3):
             assert (await http2.exchange(get(authority=b"shop.example.com"))).status == 200

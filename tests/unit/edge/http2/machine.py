@@ -93,6 +93,11 @@ class Machine:
             self.connection.send_head(stream, b"\x89")
             self.connection.end(stream)
 
+    def on_failure(self, streams: list[Stream]) -> None:
+        for stream in streams:
+            assert self.connection.failure is not None
+            stream.on_reset(self.connection.failure.code)
+
     # The client's side --------------------------------------------------------------------------------------
 
     def start(self, *settings: tuple[int, int]) -> Machine:
