@@ -101,7 +101,7 @@ class WebhookService:
         if application.webhook_url is None:
             raise Refused(NO_WEBHOOK)
         async with self._database.transaction() as connection:
-            hurried = await webhook_endpoints.begin_anew(connection, application.id)
+            hurried = await webhook_endpoints.reset(connection, application.id)
             await audit.record(connection, "webhook.enable", application.id, application_id=application.id)
             return hurried
 

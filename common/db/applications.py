@@ -330,7 +330,7 @@ async def update_application(
         *changes.values(),
     )
     if "webhook_url" in changes:
-        await webhook_endpoints.begin_anew(connection, application_id)
+        await webhook_endpoints.reset(connection, application_id)
     return _application(row) if row is not None else None
 
 

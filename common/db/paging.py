@@ -16,7 +16,7 @@ _AFTER_ALL = "evt_g"  # ids go on in hexadecimal
 
 @dataclass(frozen=True, slots=True)
 class PageClause:
-    """`clause` is SQL from ``where`` on; `values` are its parameters, beginning with $1."""
+    """A page as SQL: `clause` from ``where`` on; `values` are its parameters, beginning with $1."""
 
     clause: str
     values: tuple[object, ...]
@@ -30,8 +30,10 @@ def find_page(
     limit: int,
     filters: Mapping[str, str | None],
 ) -> PageClause:
-    """Newest first, of those whose `key` columns have these values: what comes before the event `before`. `filters`
-    are columns beside the key, left out where they are none. Columns are the caller's constants, never from outside.
+    """Return the SQL of the page before the event `before` (None: the first), newest first, of the list with this key.
+
+    `key` maps the list's columns to their values; `filters` are columns beside the key, left out where they are None.
+    Columns are the caller's constants, never from outside.
     """
     columns = (*key, id_column)
     row = ", ".join(columns)

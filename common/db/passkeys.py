@@ -21,7 +21,7 @@ MOST_OF_USER = 20
 
 @dataclass(frozen=True, slots=True)
 class Passkey:
-    """For its user to look at."""
+    """A passkey as shown to its user."""
 
     credential_id: bytes
     name: str
@@ -30,13 +30,13 @@ class Passkey:
 
     @property
     def id(self) -> str:
-        """For forms and commands: the credential's id in hexadecimal."""
+        """Return the credential's id in hexadecimal, for forms and commands."""
         return self.credential_id.hex()
 
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """What an assertion is verified with. `public_key` is a COSE_Key."""
+    """The stored part of a passkey, with which an assertion is verified. `public_key` is a COSE_Key."""
 
     user_id: str
     email: str
@@ -47,7 +47,7 @@ class StoredKey:
 async def add(
     connection: Connection, user_id: str, credential_id: bytes, public_key: bytes, sign_count: int, name: str
 ) -> bool:
-    """False when the user has as many as are allowed, or the credential is registered already."""
+    """Store a passkey, and return False when the user has as many as are allowed or the credential is registered."""
     await connection.execute("select from users where id = $1 for update", user_id)
     status = await connection.execute(
         "insert into passkeys (credential_id, user_id, public_key, sign_count, name)"
@@ -64,7 +64,7 @@ async def add(
 
 
 async def list_passkeys(connection: Connection, user_id: str) -> list[Passkey]:
-    """The user's, the oldest first."""
+    """Return the user's passkeys, the oldest first."""
     rows = await connection.fetch(
         "select credential_id, name, created_at, used_at from passkeys where user_id = $1"
         " order by created_at, credential_id limit $2",
@@ -75,6 +75,7 @@ async def list_passkeys(connection: Connection, user_id: str) -> list[Passkey]:
 
 
 async def find(connection: Connection, credential_id: bytes) -> StoredKey | None:
+    """Return the passkey with this credential id and its user, or None."""
     row = await connection.fetchrow(
         "select user_id, email, name, public_key from passkeys join users on users.id = user_id"
         " where credential_id = $1",
@@ -84,7 +85,7 @@ async def find(connection: Connection, credential_id: bytes) -> StoredKey | None
 
 
 async def note_use(connection: Connection, credential_id: bytes, sign_count: int) -> bool:
-    """False when the sign count is not above the stored one, or the passkey was removed meanwhile."""
+    """Note a use, and return False when the sign count is not above the stored one or the passkey was removed."""
     status = await connection.execute(
         "update passkeys set sign_count = $2, used_at = now()"
         " where credential_id = $1 and (sign_count < $2 or (sign_count = 0 and $2 = 0))",
@@ -95,7 +96,7 @@ async def note_use(connection: Connection, credential_id: bytes, sign_count: int
 
 
 async def remove(connection: Connection, user_id: str, credential_id: bytes) -> str | None:
-    """The name that it had; None when the user has no such passkey."""
+    """Remove the user's passkey, and return the name that it had; None when the user has no such passkey."""
     name: str | None = await connection.fetchval(
         "delete from passkeys where user_id = $1 and credential_id = $2 returning name", user_id, credential_id
     )
@@ -103,7 +104,10 @@ async def remove(connection: Connection, user_id: str, credential_id: bytes) -> 
 
 
 async def use_challenge(connection: Connection, challenge_hash: bytes) -> bool:
-    """False when it was used before. A second use waits until the transaction of the first one ends."""
+    """Mark the challenge as used, and return False when it was used before.
+
+    A second use waits until the transaction of the first one ends.
+    """
     status = await connection.execute(
         "insert into answered_challenges (challenge_hash) values ($1) on conflict do nothing", challenge_hash
     )

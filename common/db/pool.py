@@ -46,9 +46,9 @@ class Database:
         self._dsn = dsn
         self._application_name = application_name
         self._patience = patience
-        self._is_tried = False
+        self._is_probed = False
         self._waiting = 0
-        self._trying = asyncio.Lock()
+        self._probing = asyncio.Lock()
         self._pool = asyncpg.Pool(
             dsn,
             min_size=0,
@@ -64,7 +64,7 @@ class Database:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        """A connection outside a transaction, for single statements.
+        """Lend a connection outside a transaction for the block, for single statements.
 
         Raises: `DatabaseUnavailable`.
         """
@@ -82,7 +82,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """A READ COMMITTED transaction: committed at the end of the block, rolled back if it raises.
+        """Lend a connection in a READ COMMITTED transaction: committed at the block's end, rolled back if it raises.
 
         Raises: `DatabaseUnavailable`; if it comes from the commit, whether it took effect is unknown.
         """
@@ -90,7 +90,7 @@ class Database:
             yield connection
 
     async def open(self) -> None:
-        """Try the server out now if it is there; if it is not, the first connection will.
+        """Probe the server now if it answers; if it does not, the first connection will.
 
         Raises: `OperatorError` for a server Frontage cannot work with.
         """
@@ -108,7 +108,7 @@ class Database:
         await self._pool.close()
 
     def families(self) -> list[Family]:
-        """Measurements: how many connections there may be, are in use, and are waited for."""
+        """Return measurements: how many connections there may be, are in use, and are waited for."""
         in_use = self._pool.get_size() - self._pool.get_idle_size()
         return [
             Family.of("frontage_pool_size", "Most connections to Postgres.", "gauge", self._pool.get_max_size()),
@@ -134,11 +134,12 @@ class Database:
             raise
 
     async def _open(self, dsn: str, **_: Any) -> Connection:
-        if not self._is_tried:
-            async with self._trying:
-                if not self._is_tried:
+        """Open a connection for the pool; the first one probes the server."""
+        if not self._is_probed:
+            async with self._probing:
+                if not self._is_probed:
                     await refuse_transaction_pooler(dsn, self._application_name, self._patience)
-                    self._is_tried = True
+                    self._is_probed = True
         return await open_session(dsn, self._application_name, self._patience)
 
 
@@ -146,7 +147,7 @@ class Database:
 async def open_pool(
     dsn: str, *, size: int, application_name: str, patience: Patience = DEFAULT_PATIENCE
 ) -> AsyncIterator[Database]:
-    """At most `size` connections, opened when needed and dropped after a minute's rest.
+    """Open a pool of at most `size` connections, opened when needed and dropped after a minute without use.
 
     Raises: `OperatorError` for a server that is there but that Frontage cannot work with.
     """
@@ -159,11 +160,11 @@ async def open_pool(
 
 
 async def _keep_session(_: Connection) -> None:
-    """Nothing to reset: sessions are left as they were configured (no code changes them), which saves a round trip."""
+    """Reset nothing: sessions are left as they were configured (no code changes them), which saves a round trip."""
 
 
 async def refuse_transaction_pooler(dsn: str, application_name: str, patience: Patience = DEFAULT_PATIENCE) -> None:
-    """Try out that what one session sets and LISTENs to stays with it, as behind a transaction-mode pooler it does not.
+    """Refuse a server behind a transaction-mode pooler, where what a session sets and LISTENs to does not stay with it.
 
     Raises: `OperatorError`, `DatabaseUnavailable`.
     """
@@ -182,8 +183,11 @@ async def refuse_transaction_pooler(dsn: str, application_name: str, patience: P
 
 
 async def _is_session_whole(mine: Connection, theirs: Connection) -> bool:
-    """While `theirs` holds a transaction open, a pooler must serve `mine` by another server connection; and a
-    notification reaches the client that LISTENs only if its server connection is still its own."""
+    """Return whether a session keeps its settings, and gets the notifications that it LISTENs for.
+
+    While `theirs` holds a transaction open, a pooler must serve `mine` by another server connection; and a notification
+    reaches the client that LISTENs only if its server connection is still its own.
+    """
     token = secrets.token_hex(8)
     channel = f"frontage_probe_{token}"
     received = asyncio.Event()

@@ -9,14 +9,17 @@ _TRIED_EVERY_MINUTES = 60
 
 
 async def find(connection: Connection, source: str) -> bytes | None:
-    """The file as fetched from this URL; None if it was not fetched yet."""
+    """Return the file as fetched from this URL; None if it was not fetched yet."""
     content: bytes | None = await connection.fetchval("select content from rdap_bootstrap where source = $1", source)
     return content
 
 
 async def claim(connection: Connection, source: str) -> bool:
-    """Whether this monitor is to fetch the file now: the one that is kept is another URL's, and is dropped; or it is
-    a day old, and no monitor has tried within the hour."""
+    """Return whether this monitor is to fetch the file now, and note that it tries.
+
+    It is to, where the file that is kept is another URL's, which is dropped; or it is a day old, and no monitor has
+    tried within the hour.
+    """
     claimed = await connection.fetchval(
         "update rdap_bootstrap set attempted_at = now(), source = $1,"
         " content = case when source = $1 then content end, fetched_at = case when source = $1 then fetched_at end"
@@ -32,4 +35,5 @@ async def claim(connection: Connection, source: str) -> bool:
 
 
 async def keep(connection: Connection, source: str, content: bytes) -> None:
+    """Store the file as fetched from this URL."""
     await connection.execute("update rdap_bootstrap set source = $1, content = $2, fetched_at = now()", source, content)

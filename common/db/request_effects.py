@@ -21,8 +21,10 @@ _OF_A_DOMAIN = ("power/", "secure/", "")
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """`kind`: change, order, event or delivery. `state` is how it stands, `at` since when; None for a delivery that is
-    under way."""
+    """A consequence of a request: `kind` is change, order, event or delivery.
+
+    `state` is how it stands, `at` since when; None for a delivery that is under way.
+    """
 
     kind: Literal["change", "order", "event", "delivery"]
     subject: str
@@ -32,7 +34,10 @@ class Effect:
 
 
 async def find_effects(connection: Connection, request_id: str, entries: Sequence[AuditEntry]) -> list[Effect]:
-    """`entries`: those of the request that may be seen; only what belongs to their applications is found."""
+    """Return what the request caused, as far as it belongs to the applications of `entries`.
+
+    `entries`: the audit entries of the request that may be seen.
+    """
     subjects = list({entry.subject for entry in entries})
     applications = list({entry.application_id for entry in entries if entry.application_id is not None})
     rows = await connection.fetch(

@@ -47,7 +47,7 @@ has the name enrolled nor monitored, and has no events of it left."""
 
 
 class RetentionBatch(NamedTuple):
-    """What one batch did. `examined` below the batch's size: nothing more has expired."""
+    """The result of one batch. `examined` below the batch's size: nothing more has expired."""
 
     examined: int
     erased: int
@@ -55,7 +55,7 @@ class RetentionBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RetentionStep:
-    """One rule of retention. `oldest` is a query for the oldest time of a row that the rule looks after."""
+    """A rule of retention. `oldest` is a query for the oldest time of a row that the rule erases."""
 
     name: str
     erase: Callable[[Connection, int], Awaitable[RetentionBatch]]
@@ -64,7 +64,7 @@ class RetentionStep:
 
 
 def _by_age(table: str, column: str, days: int, *, where: str = "true", batch_rows: int = 1000) -> RetentionStep:
-    """Rows that meet `where` are erased `days` after the time in `column`, which is indexed."""
+    """Return the step that erases rows that meet `where` `days` after the time in `column`, which is indexed."""
     statement = f"""
         delete from {table} where ctid = any(array(
             select ctid from {table} where {column} < now() - interval '{days} days' and {where}
@@ -81,10 +81,10 @@ def _by_age(table: str, column: str, days: int, *, where: str = "true", batch_ro
 
 
 async def _erase_sequences(connection: Connection, most: int) -> RetentionBatch:
-    """A sequence that is still needed is reviewed again later: no sweep passes over it until then.
+    """Erase sequences that are no longer needed; one that is needed is reviewed again later.
 
-    Nothing here lets Postgres read a whole table for a batch, which it does for ``exists`` (hashed) and for a join
-    by key when it expects many rows.
+    Nothing here lets Postgres read a whole table for a batch, which it does for ``exists`` (hashed) and for a join by
+    key when it expects many rows.
     """
     row = await connection.fetchrow(
         f"""
@@ -207,11 +207,11 @@ GROWTH: Mapping[str, str] = MappingProxyType(
 
 
 async def oldest_seconds(connection: Connection, step: RetentionStep) -> float | None:
-    """The age of the oldest row that the step looks after; None if there is none."""
+    """Return the age of the oldest row that the step erases; None if there is none."""
     seconds: float | None = await connection.fetchval(f"select extract(epoch from now() - ({step.oldest}))::float8")
     return seconds
 
 
 def _count(status: str) -> int:
-    """The number in a command's status, such as ``DELETE 3``."""
+    """Return the number in a command's status, such as ``DELETE 3``."""
     return int(status.rpartition(" ")[2])

@@ -39,7 +39,7 @@ next_due_seconds = _TABLE.next_due_seconds
 
 @dataclass(frozen=True, slots=True)
 class Revocation:
-    """A claimed row."""
+    """A claimed revocation."""
 
     id: int
     domain: str
@@ -51,12 +51,13 @@ class Revocation:
 
     @property
     def key(self) -> str:
+        """Return what identifies the claim in its table: the id, as text."""
         return str(self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class RevocationState:
-    """A row for people to look at; `revoked_at` none: not yet."""
+    """A revocation for people to look at. `revoked_at` None: not yet."""
 
     reason: int
     requested_at: datetime
@@ -66,7 +67,7 @@ class RevocationState:
 
 @dataclass(frozen=True, slots=True)
 class RevocationBacklog:
-    """Revocations that are requested and not done. `domain` is that of the oldest."""
+    """The revocations that are requested and not done. `domain` is that of the oldest."""
 
     count: int
     oldest_seconds: float
@@ -74,7 +75,7 @@ class RevocationBacklog:
 
 
 async def measure_backlog(connection: Connection) -> RevocationBacklog:
-    """Return what waits: for a replacement, or for the CA."""
+    """Count the revocations that wait for a replacement, or for the CA."""
     row = await connection.fetchrow(
         "select count(*) as count, (array_agg(domain order by requested_at))[1] as domain,"
         " coalesce(extract(epoch from clock_timestamp() - min(requested_at)), 0)::float8 as oldest_seconds"
@@ -86,7 +87,7 @@ async def measure_backlog(connection: Connection) -> RevocationBacklog:
 
 
 async def describe(connection: Connection, domain: str) -> list[RevocationState]:
-    """The domain's, the latest first."""
+    """Return the domain's revocations, the latest first."""
     rows = await connection.fetch(
         "select reason, requested_at, revoked_at, last_error from revocations where domain = $1 order by id desc",
         domain,
@@ -103,7 +104,7 @@ async def request(
     *,
     at_once: bool = False,
 ) -> None:
-    """Have it revoked: once another is live in its place, or now where it is not served, or `at_once`."""
+    """Have the certificate revoked: once another is live in its place, or now where it is not served, or `at_once`."""
     await connection.execute(
         "insert into revocations (domain, application_id, issuer, chain, reason, due_at)"
         " values ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))",
@@ -117,8 +118,10 @@ async def request(
 
 
 async def make_due(connection: Connection, domain: str) -> bool:
-    """Another certificate of the domain is live, or none is served any more: what was in service can be revoked.
-    Returns whether something was."""
+    """Make the domain's revocations due, and return whether any was waiting.
+
+    Called when another certificate of the domain is live, or none is served any more.
+    """
     changed: str = await connection.execute(
         "update revocations set due_at = now() where domain = $1 and due_at > now() and attempts = 0", domain
     )
@@ -126,6 +129,7 @@ async def make_due(connection: Connection, domain: str) -> bool:
 
 
 async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -> list[Revocation]:
+    """Claim at most `most` revocations that are due, for `lease_seconds`."""
     rows = await connection.fetch(
         f"""
         with due as materialized (
@@ -143,6 +147,7 @@ async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -
 
 
 async def postpone(connection: Connection, claim: Revocation, /, *, delay_seconds: float, last_error: str) -> None:
+    """Record a failed attempt, and make the revocation due again in `delay_seconds`."""
     await _TABLE.try_write(
         connection,
         claim,
@@ -153,5 +158,8 @@ async def postpone(connection: Connection, claim: Revocation, /, *, delay_second
 
 
 async def record_revoked(connection: Connection, claim: Revocation) -> None:
-    """Raises: `FenceLost`."""
+    """Record that the issuer has revoked the certificate.
+
+    Raises: `FenceLost`.
+    """
     await _TABLE.write(connection, claim, "due_at = null, lease_until = null, last_error = null, revoked_at = now()")

@@ -151,12 +151,12 @@ FUNCTIONS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
 )
 """Functions with their owner's rights that a role may call."""
 
-_EVERY_LOGINS = ("lo_creat", "lo_create", "lo_from_bytea", "pg_logical_emit_message")
+_DISK_FILLING_FUNCTIONS = ("lo_creat", "lo_create", "lo_from_bytea", "pg_logical_emit_message")
 """Functions of Postgres with which any login can fill the disk. No process uses them."""
 
 
 def group(role: Role) -> str:
-    """The name of the role's group in the database."""
+    """Return the name of the role's group in the database."""
     return f"frontage_{role}"
 
 
@@ -186,15 +186,18 @@ async def apply(connection: Connection, *, create: bool) -> tuple[str, ...]:
 
 
 async def _revoke_from_every_login(connection: Connection) -> None:
-    """What Postgres lets any login do in a database; one made by Postgres 14 or earlier lets it make tables, too. A
-    right that is not the migrating login's to revoke stays."""
+    """Revoke what Postgres lets any login do in a database.
+
+    A database made by Postgres 14 or earlier lets it make tables, too. A right that is not the migrating login's to
+    revoke stays.
+    """
     await connection.execute("revoke create on schema public from public")
     row = await connection.fetchrow(
         "select quote_ident(current_database()) as database,"
         " (select rolsuper from pg_roles where rolname = current_user) as is_superuser,"
         " (select string_agg(oid::regprocedure::text, ', ') from pg_proc"
         "  where pronamespace = 'pg_catalog'::regnamespace and proname = any($1)) as functions",
-        _EVERY_LOGINS,
+        _DISK_FILLING_FUNCTIONS,
     )
     assert row is not None, "a select without a table has one row"
     await connection.execute(f"revoke temporary on database {row['database']} from public")
@@ -203,6 +206,10 @@ async def _revoke_from_every_login(connection: Connection) -> None:
 
 
 async def _create(connection: Connection, name: str) -> None:
+    """Create a group that cannot log in.
+
+    Raises: `OperatorError` when this login may not create roles.
+    """
     try:
         await connection.execute(f"create role {name} nologin")
     except asyncpg.InsufficientPrivilegeError as error:
@@ -212,6 +219,7 @@ async def _create(connection: Connection, name: str) -> None:
 
 
 async def _grant(connection: Connection, role: Role) -> None:
+    """Grant the role exactly what `GRANTS`, without `HIDDEN`, and `FUNCTIONS` list."""
     name = group(role)
     await connection.execute(
         f"grant usage on schema public to {name}; revoke all on all tables in schema public from {name}"
@@ -229,6 +237,7 @@ async def _grant(connection: Connection, role: Role) -> None:
 
 
 async def _columns(connection: Connection, table: str, hidden: tuple[str, ...]) -> str:
+    """Return the table's columns that are not hidden, as SQL."""
     columns: str = await connection.fetchval(
         "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute"
         " where attrelid = to_regclass($1) and attnum > 0 and not attisdropped and attname <> all($2)",

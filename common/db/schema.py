@@ -28,13 +28,15 @@ def compatibility_statement() -> str:
 
 
 async def check_schema(connection: Connection) -> None:
-    """Raises: `OperatorError` when the database has a schema that this program cannot work with, or none."""
+    """Refuse a database whose schema this program cannot work with.
+
+    Raises: `OperatorError`, also when there is no schema.
+    """
     await find_newer_schema(connection)
 
 
 async def find_newer_schema(connection: Connection) -> str | None:
-    """Return what the operator should know of a schema that is newer than this program's and works with it; None if it
-    is this program's.
+    """Return a sentence about a schema that is newer than this program's and works with it; None if it is not newer.
 
     Raises: `OperatorError` when the schema is older, newer and breaks this program, or there is none.
     """
@@ -57,10 +59,11 @@ async def find_newer_schema(connection: Connection) -> str | None:
 
 
 def _oldest_program(stated: str | None, schema: str) -> str:
+    """Return the oldest program that the schema works with, by its statement; without one, the schema's own."""
     match = re.fullmatch(rf"{_STATED}(\d{{4}})", stated or "")
     return match[1] if match else schema
 
 
 async def has_tables(connection: Connection) -> bool:
-    """Whether anything is stored in the database's public schema yet."""
+    """Return whether anything is stored in the database's public schema yet."""
     return bool(await connection.fetchval("select exists (select from pg_tables where schemaname = 'public')"))

@@ -15,8 +15,9 @@ _EDGE_KEY = (
 
 
 async def ensure_canary(connection: Connection, keyring: Keyring) -> None:
-    """Every canary must open: each key that ever sealed here is still needed, until it is retired. A database without
-    one gets the first; a new current key beside old ones that still open gets its own.
+    """Refuse master keys that do not open every canary, and make a canary for the current key if it has none.
+
+    Each key that ever sealed here is still needed, until it is retired. A database without a canary gets the first.
 
     Raises: `OperatorError`, also for the key file of an edge.
     """
@@ -37,19 +38,23 @@ async def ensure_canary(connection: Connection, keyring: Keyring) -> None:
 
 
 async def known_keys(connection: Connection) -> dict[bytes, bool]:
-    """The ids of the keys that ever sealed here, and whether each is still needed."""
+    """Return the ids of the keys that ever sealed here, and whether each is still needed."""
     rows = await connection.fetch("select key_id, retired_at is null as is_needed from canary")
     return {bytes.fromhex(row["key_id"]): row["is_needed"] for row in rows}
 
 
 async def retire_all_but(connection: Connection, key_id: bytes) -> None:
-    """No envelope is sealed under any other key: roles start without them."""
+    """Retire all keys but this one, because no envelope is sealed under any other: roles start without them."""
     await connection.execute(
         "update canary set retired_at = now() where key_id <> $1 and retired_at is null", key_id.hex()
     )
 
 
 def _open(keyring: Keyring, envelope: bytes) -> None:
+    """Refuse keys that do not open the canary.
+
+    Raises: `OperatorError`.
+    """
     try:
         text = keyring.open(envelope, CANARY_IDENTITY)
     except SecretUnreadable as error:

@@ -36,7 +36,7 @@ _VALID = f"not has_ended and sessions.expires_at > now() and seen_at > now() - i
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """For its user to look at. `id` is the beginning of the stored hash, which opens nothing."""
+    """A session as shown to its user. `id` is the beginning of the stored hash, which opens nothing."""
 
     id: str
     address: str
@@ -48,7 +48,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """`by_key`: the API key that the link of the session was made with."""
+    """A session that has not ended. `by_key`: the API key that its link was made with."""
 
     user: User
     by_key: str | None
@@ -56,7 +56,7 @@ class OpenSession:
 
 @dataclass(frozen=True, slots=True)
 class UsedLink:
-    """`by_key`: the API key that it was made with."""
+    """A link that was used up. `by_key`: the API key that it was made with."""
 
     user_id: str
     by_key: str | None
@@ -65,8 +65,11 @@ class UsedLink:
 async def start(
     connection: Connection, token_hash: bytes, user: User, address: str, user_agent: str, *, by_key: str | None = None
 ) -> bool:
-    """Sign the user in. False when the user has gained rights since `user` was read, or the key has gone: what proved
-    the user has ended. Needs a transaction."""
+    """Sign the user in, and return whether that was allowed. Needs a transaction.
+
+    It is not, when the user has gained rights since `user` was read, or the key has gone: what proved the user has
+    ended.
+    """
     signed_in = await connection.execute(
         "update users set last_sign_in_at = now() where id = $1 and credentials_ended_at is not distinct from $2",
         user.id,
@@ -94,7 +97,7 @@ async def start(
 
 
 async def find(connection: Connection, token_hash: bytes) -> OpenSession | None:
-    """None when it has ended."""
+    """Return the session with this token, or None when it has ended; note that it was used."""
     row = await connection.fetchrow(
         f"""
         with seen as (
@@ -113,13 +116,13 @@ async def find(connection: Connection, token_hash: bytes) -> OpenSession | None:
 
 
 async def has_ended_by_gain(connection: Connection, token_hash: bytes) -> bool:
-    """Whether a gain of rights ended the session, not its time."""
+    """Return whether a gain of rights ended the session, not its time."""
     found: bool | None = await connection.fetchval("select has_ended from sessions where token_hash = $1", token_hash)
     return bool(found)
 
 
 async def hold(connection: Connection, token_hash: bytes) -> bool:
-    """Whether the session is open; it stays so until the transaction ends, and its user gains no rights meanwhile."""
+    """Return whether the session is open; it stays so, and its user gains no rights, until the transaction ends."""
     await connection.execute(
         "select from users where id = (select user_id from sessions where token_hash = $1) for update", token_hash
     )
@@ -130,12 +133,12 @@ async def hold(connection: Connection, token_hash: bytes) -> bool:
 
 
 async def hold_confirmed(connection: Connection, token_hash: bytes) -> bool:
-    """As `hold` and `is_confirmed`."""
+    """Return whether the session is open and confirmed; it stays open until the transaction ends, as by `hold`."""
     return await hold(connection, token_hash) and await is_confirmed(connection, token_hash)
 
 
 async def is_confirmed(connection: Connection, token_hash: bytes) -> bool:
-    """Whether the user proved to be there within the last `CONFIRMED_MINUTES`."""
+    """Return whether the user proved to be there within the last `CONFIRMED_MINUTES`."""
     found: bool | None = await connection.fetchval(
         "select coalesce(confirmed_at, created_at) > now() - make_interval(mins => $2)"
         " from sessions where token_hash = $1",
@@ -146,15 +149,17 @@ async def is_confirmed(connection: Connection, token_hash: bytes) -> bool:
 
 
 async def confirm(connection: Connection, token_hash: bytes) -> None:
+    """Note that the user of the session has just proved to be there."""
     await connection.execute("update sessions set confirmed_at = now() where token_hash = $1", token_hash)
 
 
 async def end(connection: Connection, token_hash: bytes) -> None:
+    """End the session with this token."""
     await connection.execute("delete from sessions where token_hash = $1", token_hash)
 
 
 async def end_one(connection: Connection, user_id: str, session_id: str) -> bool:
-    """End the user's session with this `Session.id`."""
+    """End the user's session with this `Session.id`, and return whether there was one."""
     status = await connection.execute(
         "delete from sessions where user_id = $1 and left(encode(token_hash, 'hex'), 16) = $2", user_id, session_id
     )
@@ -162,7 +167,7 @@ async def end_one(connection: Connection, user_id: str, session_id: str) -> bool
 
 
 async def end_all(connection: Connection, user_id: str, *, but: bytes | None = None) -> int:
-    """End the user's sessions, except the one with the hash `but`, and the user's links. Returns how many sessions."""
+    """End the user's sessions, except the one with the hash `but`, and the user's links; return how many sessions."""
     await connection.execute("delete from sign_in_links where user_id = $1", user_id)
     status = await connection.execute(
         "delete from sessions where user_id = $1 and token_hash is distinct from $2", user_id, but
@@ -171,7 +176,7 @@ async def end_all(connection: Connection, user_id: str, *, but: bytes | None = N
 
 
 async def list_sessions(connection: Connection, user_id: str, current: bytes) -> list[Session]:
-    """The user's, the latest first."""
+    """Return the user's sessions that have not ended, the latest first."""
     rows = await connection.fetch(
         "select left(encode(token_hash, 'hex'), 16) as id, address, user_agent, created_at, seen_at,"
         f" token_hash = $2 as is_current from sessions where user_id = $1 and {_VALID}"
@@ -186,7 +191,10 @@ async def list_sessions(connection: Connection, user_id: str, current: bytes) ->
 async def create_link(
     connection: Connection, token_hash: bytes, user_id: str, lifetime: timedelta, *, by_key: str | None = None
 ) -> None:
-    """In place of the user's links so far. `by_key`: the API key that it is made with, and ends with."""
+    """Create a sign-in link, and revoke the user's earlier ones.
+
+    `by_key`: the API key that it is made with, and ends with.
+    """
     await connection.execute("delete from sign_in_links where user_id = $1", user_id)
     await connection.execute(
         "insert into sign_in_links (token_hash, user_id, by_key, expires_at)"
@@ -199,7 +207,7 @@ async def create_link(
 
 
 async def find_link(connection: Connection, token_hash: bytes) -> str | None:
-    """The address of the user that the link would sign in."""
+    """Return the address of the user that the link would sign in, or None if it does not work."""
     email: str | None = await connection.fetchval(
         "select email from sign_in_links join users on users.id = user_id"
         " where token_hash = $1 and sign_in_links.expires_at > now()",
@@ -209,7 +217,7 @@ async def find_link(connection: Connection, token_hash: bytes) -> str | None:
 
 
 async def use_link(connection: Connection, token_hash: bytes) -> UsedLink | None:
-    """What the link signs in, now and never again."""
+    """Use the link up, and return which user it signs in; None if it does not work."""
     row = await connection.fetchrow(
         "delete from sign_in_links where token_hash = $1 and expires_at > now() returning user_id, by_key", token_hash
     )

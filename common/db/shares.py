@@ -39,7 +39,7 @@ class ParentEnded(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a link was made from, and what ends it beside its own time.
+    """The origin of a link: what it was made from, and what ends it beside its own time.
 
     `parent_id`: the link that its flow was opened by; `configuration_id`: the registered configuration that it holds;
     `by_key`: the API key that it was made with; `flow_by_key`: the one that began the flow that it was made from.
@@ -55,8 +55,10 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """`records` are in the API's form. `domain` is None where the person chooses it; `config` where there are only
-    records."""
+    """A sharing link. `records` are in the API's form.
+
+    `domain` is None where the person chooses it; `config` where there are only records.
+    """
 
     id: str
     application_id: str
@@ -86,7 +88,7 @@ async def share_records(
     lifetime_days: int = LIFETIME_DAYS,
     provenance: Provenance = Provenance(),
 ) -> str:
-    """The new link's id, for ``{base_url}/share/<id>``. It ends no later than what it is made from.
+    """Make a link, and return its id, for ``{base_url}/share/<id>``. It ends no later than what it is made from.
 
     Raises: `ParentEnded`.
     """
@@ -117,7 +119,7 @@ async def share_records(
 
 
 async def _latest_end(connection: Connection, application_id: str, provenance: Provenance) -> datetime | None:
-    """When what the link is made from ends. It is locked, so that it is not revoked at the same moment.
+    """Return when what the link is made from ends, and lock it, so that it is not revoked at the same moment.
 
     Raises: `ParentEnded`.
     """
@@ -145,7 +147,7 @@ async def is_living(connection: Connection, application_id: str, share_id: str) 
 
 
 async def lock_living(connection: Connection, application_id: str, share_id: str) -> bool:
-    """Keep the link from being revoked until the transaction ends. Returns whether it still opens flows."""
+    """Keep the link from being revoked until the transaction ends, and return whether it still opens flows."""
     found = await connection.fetchval(
         f"select true from shares where id = $1 and application_id = $2 and {_LIVING} for key share",
         share_id,
@@ -155,7 +157,10 @@ async def lock_living(connection: Connection, application_id: str, share_id: str
 
 
 async def get_share(connection: Connection, share_id: str) -> Share | None:
-    """None when there is no such link, or no longer; the links of an application that is being deleted open nothing."""
+    """Return the link, or None when there is none, or no longer.
+
+    The links of an application that is being deleted open nothing.
+    """
     row = await connection.fetchrow(
         f"select {_COLUMNS} from shares where id = $1 and {_LIVING}"
         " and exists (select from applications a where a.id = shares.application_id and a.deleting_at is null)",
@@ -167,7 +172,7 @@ async def get_share(connection: Connection, share_id: str) -> Share | None:
 async def list_shares(
     connection: Connection, application_id: str, *, before: datetime | None, limit: int
 ) -> list[Share]:
-    """The application's links to the modal, newest first; those made before `before`."""
+    """Return the application's links to the modal, newest first; those made before `before`."""
     rows = await connection.fetch(
         f"select {_COLUMNS} from shares"
         " where application_id = $1 and created_at < coalesce($2::timestamptz, 'infinity')"
@@ -180,8 +185,8 @@ async def list_shares(
 
 
 async def revoke(connection: Connection, application_id: str, share_id: str) -> bool:
-    """Revoke the link and those derived from it, and end their flows. Returns whether the application had it."""
-    revoked = await _ids(
+    """Revoke the link and those derived from it, and end their flows; return whether the application had it."""
+    revoked = await _fetch_ids(
         connection, "delete from shares where id = $1 and application_id = $2 returning id", share_id, application_id
     )
     await _end_derived(connection, revoked)
@@ -192,16 +197,22 @@ async def revoke_of_configuration(connection: Connection, configuration_id: str)
     """Revoke the links that hold a registered configuration, as `revoke` does."""
     await _end_derived(
         connection,
-        await _ids(connection, "delete from shares where configuration_id = $1 returning id", configuration_id),
+        await _fetch_ids(connection, "delete from shares where configuration_id = $1 returning id", configuration_id),
     )
 
 
 async def _end_derived(connection: Connection, revoked: Collection[str]) -> None:
-    """Level by level: a link that is being derived from a revoked one is there once that one's lock is free."""
+    """End the flows of revoked links, and revoke the links derived from them, level by level.
+
+    A link that is being derived from a revoked one is there once that one's lock is free.
+    """
     while revoked:
         await connect_flows.end_of_links(connection, revoked)
-        revoked = await _ids(connection, "delete from shares where parent_id = any($1) returning id", list(revoked))
+        revoked = await _fetch_ids(
+            connection, "delete from shares where parent_id = any($1) returning id", list(revoked)
+        )
 
 
-async def _ids(connection: Connection, statement: str, *values: object) -> list[str]:
+async def _fetch_ids(connection: Connection, statement: str, *values: object) -> list[str]:
+    """Run a statement that returns ids, and return these."""
     return [row["id"] for row in await connection.fetch(statement, *values)]

@@ -14,7 +14,10 @@ from common.secrets import Keyring
 
 
 async def check_start(database: Database, keyring: Keyring) -> None:
-    """Raises: `OperatorError`, also when the database does not answer: a role starts only with a database."""
+    """Refuse a database that the role cannot start with, and log outages of it from then on.
+
+    Raises: `OperatorError`, also when the database does not answer: a role starts only with a database.
+    """
     try:
         async with database.transaction() as connection:
             await check_schema(connection)

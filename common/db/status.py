@@ -24,9 +24,9 @@ from common.db.session import Connection
 MOST_COUNTED = 100_000
 _REASONS = 10
 _MOST_FAILING = 10_000
-_PARTICULAR = r"(?:[\w*-]+\.)+[\w-]+|https?://\S+|\d+"
+_VARIABLE_PARTS = r"(?:[\w*-]+\.)+[\w-]+|https?://\S+|\d+"
 """Names, addresses and numbers: what differs from domain to domain in the words of one failure."""
-_MOST_STANDINGS = 3
+_MOST_LIMITS = 3
 _MOST_LABELS = 5
 
 _QUEUES = {
@@ -42,13 +42,13 @@ _SPANS = ((None, 0), (0, 1), (1, 3), (3, 7), (7, 14), (14, 30), (30, 60), (60, N
 
 UNRENEWED_DAYS = 3
 """Certificates in the last sixth of their lifetime that end within so many days: their renewals have failed."""
-_NEGLECTED_DAYS = (0, 1, UNRENEWED_DAYS, 7)
-_MOST_NEGLECTED = 10_000
+_UNRENEWED_SPANS = (0, 1, UNRENEWED_DAYS, 7)
+_MOST_UNRENEWED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`behind`: how many changes of the feed it has not applied yet."""
+    """An edge with its lease. `behind`: how many changes of the feed it has not applied yet."""
 
     node: EdgeNode
     is_alive: bool
@@ -75,6 +75,7 @@ class Expiry:
 
     @property
     def label(self) -> str:
+        """Return the days left, for people."""
         if self.from_days is None:
             return "expired"
         return f"> {self.from_days} days" if self.to_days is None else f"{self.from_days}–{self.to_days} days"
@@ -82,9 +83,11 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Unrenewed:
-    """Certificates that end within so many days and within the last sixth of their lifetime, of domains whose DNS
-    still leads here. A renewal that goes well comes before that sixth, however short the lifetime is. `count` stops
-    at `_MOST_NEGLECTED`. `example` is the domain of the one that ends last."""
+    """Certificates that should have been renewed: they end within so many days, of domains whose DNS still leads here.
+
+    They are within the last sixth of their lifetime: a renewal that goes well comes before that, however short the
+    lifetime is. `count` stops at `_MOST_UNRENEWED`. `example` is the domain of the one that ends last.
+    """
 
     within_days: int
     count: int
@@ -93,7 +96,7 @@ class Unrenewed:
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """How much of a CA's limit is used. `subject`: the name it is about, empty for the account."""
+    """The used part of a CA's limit. `subject`: the name it is about, empty for the account."""
 
     issuer: str
     limit: str
@@ -114,6 +117,8 @@ class FailingOrders:
 
 @dataclass(frozen=True, slots=True)
 class InstallationStatus:
+    """The state of the installation at the moment `at`."""
+
     at: datetime
     feed_version: int
     edges: Sequence[Edge]
@@ -132,32 +137,34 @@ class InstallationStatus:
 
     @property
     def notices(self) -> list[str]:
-        """What an operator should know, and what is no fault, in sentences."""
+        """Return what an operator should know, and what is no fault, in sentences."""
         edges = [(each.node.description.software_version, each.node.label) for each in self.edges if each.is_alive]
         monitors = [(each.software_version, each.host) for each in self.monitors if each.is_alive]
         progress = [self.progress.notice] if self.progress.notice is not None else []
-        return [*_differing("Edges", edges), *_differing("Monitors", monitors), *progress]
+        return [*_version_notices("Edges", edges), *_version_notices("Monitors", monitors), *progress]
 
 
-def _differing(subject: str, running: Iterable[tuple[str, str]]) -> list[str]:
+def _version_notices(subject: str, running: Iterable[tuple[str, str]]) -> list[str]:
     """Return a sentence if these processes, each with its version and its label, are of more than one version."""
     by_version: dict[str, list[str]] = {}
     for version, label in running:
         by_version.setdefault(version or "unknown", []).append(label)
     if len(by_version) < 2:
         return []
-    shown = "; ".join(f"{version} ({_some(labels)})" for version, labels in sorted(by_version.items()))
+    shown = "; ".join(f"{version} ({_first_labels(labels)})" for version, labels in sorted(by_version.items()))
     return [f"{subject} run different versions of Frontage: {shown}."]
 
 
-def _some(labels: Sequence[str]) -> str:
+def _first_labels(labels: Sequence[str]) -> str:
+    """Return the first labels in one text, and how many more there are."""
     more = len(labels) - _MOST_LABELS
     return ", ".join(sorted(labels)[:_MOST_LABELS]) + (f" and {more} more" if more > 0 else "")
 
 
 async def _count_unrenewed(connection: Connection) -> list[Unrenewed]:
+    """Count the certificates whose renewals have failed, by the days that they have left."""
     found = []
-    for days in _NEGLECTED_DAYS:
+    for days in _UNRENEWED_SPANS:
         row = await connection.fetchrow(
             "select count(*) as count, (array_agg(domain order by not_after desc))[1] as example"
             " from (select domain, not_after from certificates c where c.released_at is null"
@@ -165,7 +172,7 @@ async def _count_unrenewed(connection: Connection) -> list[Unrenewed]:
             " and c.not_after <= now() + (c.not_after - c.not_before) / 6 and exists"
             " (select from domains d where d.domain = c.domain and d.departed_at is null) limit $2) unrenewed",
             days,
-            _MOST_NEGLECTED,
+            _MOST_UNRENEWED,
         )
         assert row is not None, "an aggregate has one row"
         found.append(Unrenewed(days, row["count"], row["example"]))
@@ -173,6 +180,7 @@ async def _count_unrenewed(connection: Connection) -> list[Unrenewed]:
 
 
 async def read_status(connection: Connection, limits: Limits) -> InstallationStatus:
+    """Return the state of the installation; `limits` are the CAs' limits by the settings."""
     head = await feed.read_head(connection)
     nodes = await edge_nodes.list_nodes(connection)
     backlog = await checks.measure_backlog(connection)
@@ -192,7 +200,7 @@ async def read_status(connection: Connection, limits: Limits) -> InstallationSta
         queues=[await _measure_queue(connection, name, due) for name, due in _QUEUES.items()],
         certificates=[await _count_expiring(connection, start, end) for start, end in _SPANS],
         unrenewed=await _count_unrenewed(connection),
-        ledger=await _standings(connection, limits),
+        ledger=await _limit_usage(connection, limits),
         failing_orders=await _failing_orders(connection),
         progress=await read_progress(connection, limits),
         revocations=await revocations.measure_backlog(connection),
@@ -202,6 +210,7 @@ async def read_status(connection: Connection, limits: Limits) -> InstallationSta
 
 
 async def _measure_queue(connection: Connection, name: str, due: str) -> QueueLength:
+    """Count the due work of a queue, and measure how long the first of it has been due."""
     row = await connection.fetchrow(
         "select count(*) as count, extract(epoch from clock_timestamp() - min(due_at))::float8 as oldest"
         f" from ({due} order by due_at limit $1) due",
@@ -212,6 +221,7 @@ async def _measure_queue(connection: Connection, name: str, due: str) -> QueueLe
 
 
 async def _count_expiring(connection: Connection, start: int | None, end: int | None) -> Expiry:
+    """Count the certificates in service that have so many days left."""
     row = await connection.fetchrow(
         "select count(*) as count, min(domain) as example from"
         " (select domain from certificates where released_at is null"
@@ -225,15 +235,16 @@ async def _count_expiring(connection: Connection, start: int | None, end: int | 
     return Expiry(start, end, row["count"], row["example"])
 
 
-async def _standings(connection: Connection, limits: Limits) -> list[LimitUse]:
+async def _limit_usage(connection: Connection, limits: Limits) -> list[LimitUse]:
+    """Return how much of each limit of the CAs is used."""
     return [
         LimitUse(each.issuer, each.limit, each.subject, each.used, int(getattr(limits, each.limit)), each.frees_at)
-        for each in await ca_ledger.list_usage(connection, most=_MOST_STANDINGS)
+        for each in await ca_ledger.list_usage(connection, most=_MOST_LIMITS)
     ]
 
 
 async def _failing_orders(connection: Connection) -> list[FailingOrders]:
-    """Not those of domains whose DNS leads elsewhere, which is their owners' affair."""
+    """Return why orders fail, without those of domains whose DNS leads elsewhere, which is their owners' affair."""
     rows = await connection.fetch(
         f"""
         select min(last_error) as reason, count(*) as count, min(domain) as example from (
@@ -242,7 +253,7 @@ async def _failing_orders(connection: Connection) -> list[FailingOrders]:
                 where last_error > least($1, $2) and last_error < greatest($1, $2) limit $3)
             union all (select domain, last_error from orders where last_error > greatest($1, $2) limit $3)
         ) failing
-        group by regexp_replace(last_error, '{_PARTICULAR}', '…', 'g') order by count desc, reason limit $4
+        group by regexp_replace(last_error, '{_VARIABLE_PARTS}', '…', 'g') order by count desc, reason limit $4
         """,
         *orders.DNS_REASONS,
         _MOST_FAILING,

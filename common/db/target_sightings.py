@@ -27,8 +27,11 @@ KEPT_DAYS = 30  # after a name is no target any more
 
 @dataclass(frozen=True, slots=True)
 class TargetSighting:
-    """`here_at`: when it was last seen to lead here. `elsewhere_since`: since when it was seen to lead elsewhere, if it
-    does. `has_lapsed`: it reserves nothing."""
+    """The place where a cname target leads, as monitors saw it.
+
+    `here_at`: when it was last seen to lead here. `elsewhere_since`: since when it was seen to lead elsewhere, if it
+    does. `has_lapsed`: it reserves nothing.
+    """
 
     target: str
     here_at: datetime | None
@@ -37,6 +40,7 @@ class TargetSighting:
 
     @property
     def lapses_at(self) -> datetime | None:
+        """Return when it reserves nothing any more if it goes on to lead elsewhere; None if it leads here."""
         return self.elsewhere_since + timedelta(days=LAPSE_DAYS) if self.elsewhere_since is not None else None
 
 
@@ -73,6 +77,10 @@ async def claim(connection: Connection, *, most: int) -> list[str]:
 async def note(
     connection: Connection, *, here: Collection[str], elsewhere: Collection[str], unknown: Collection[str]
 ) -> None:
+    """Record where the DNS of targets led when it was asked just now.
+
+    `unknown` could not be asked: they are asked about again soon.
+    """
     await connection.execute(
         "update target_sightings set here_at = now(), elsewhere_since = null, elsewhere_at = null"
         " where target = any($1::text[])",
@@ -91,7 +99,10 @@ async def note(
 
 
 async def find(connection: Connection, application_id: str) -> list[TargetSighting]:
-    """Of the application's cname targets, Power's first; none of those that no monitor has asked about yet."""
+    """Return the sightings of the application's cname targets, Power's first.
+
+    None of those that no monitor has asked about yet is among them.
+    """
     rows = await connection.fetch(
         "select seen.target, here_at,"
         " case when elsewhere_since is not null then greatest(elsewhere_since, set_at) end as elsewhere_since,"

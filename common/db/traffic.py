@@ -24,15 +24,18 @@ _log = get_logger("common.db.traffic")
 
 
 class Point(NamedTuple):
-    """What happened in an interval that begins at `at`; `counts` as in `common.traffic`."""
+    """The traffic of an interval that begins at `at`; `counts` as in `common.traffic`."""
 
     at: datetime
     counts: list[int]
 
 
 async def write_report(connection: Connection, at: datetime, report: TrafficReport) -> None:
-    """Add to the interval in which `at` lies. A report that this database does not take is dropped, and one whose
-    answer is lost may be added twice: figures for charts are not worth a record of what was added."""
+    """Add the report of an edge to the interval in which `at` lies.
+
+    A report that this database does not take is dropped, and one whose answer is lost may be added twice: figures for
+    charts are not worth a record of what was added.
+    """
     try:
         await connection.execute(
             "select report_traffic($1, $2)", at, report.to_plain(), timeout=_LONGEST_REPORT_SECONDS
@@ -44,8 +47,10 @@ async def write_report(connection: Connection, at: datetime, report: TrafficRepo
 async def list_points(
     connection: Connection, application_id: str, domain: str, minutes: Minutes, since: timedelta
 ) -> list[Point]:
-    """The intervals of the last `since` in which there was traffic, oldest first. `domain` is empty for all domains of
-    the application."""
+    """Return the intervals of the last `since` in which there was traffic, oldest first.
+
+    `domain` is empty for all domains of the application.
+    """
     rows = await connection.fetch(
         "select at, counts from traffic where application_id = $1 and domain = $2 and minutes = $3"
         " and at > now() - $4::interval order by at",

@@ -37,7 +37,7 @@ _USED_EVERY = "1 minute"
 
 @dataclass(frozen=True, slots=True)
 class UserKey:
-    """For its user to look at. `permission`: what it opens at most. `used_at` is right to the minute."""
+    """An API key as shown to its owner. `permission`: what it opens at most. `used_at` is right to the minute."""
 
     id: str
     name: str
@@ -49,6 +49,8 @@ class UserKey:
 
 @dataclass(frozen=True, slots=True)
 class FoundKey:
+    """An API key as sent with a request, and its user."""
+
     key: UserKey
     user: User
     is_expired: bool
@@ -57,7 +59,7 @@ class FoundKey:
 async def add(
     connection: Connection, user: User, token_hash: bytes, name: str, permission: Permission, days: int
 ) -> UserKey | None:
-    """None when the user has as many as are allowed. `days`: 1 to `LONGEST_DAYS`."""
+    """Store an API key that lasts `days` (1 to `LONGEST_DAYS`); None when the user has as many as are allowed."""
     await connection.execute("select from users where id = $1 for update", user.id)
     row = await connection.fetchrow(
         "insert into user_keys (id, token_hash, user_id, name, permission, expires_at)"  # noqa: S608
@@ -77,7 +79,7 @@ async def add(
 
 
 async def find(connection: Connection, token_hash: bytes) -> FoundKey | None:
-    """The key, expired or not, with its user; notes that it was used."""
+    """Return the key, expired or not, with its user, and note that it was used."""
     row = await connection.fetchrow(
         f"""
         with used as (
@@ -107,13 +109,13 @@ async def find(connection: Connection, token_hash: bytes) -> FoundKey | None:
 
 
 async def hold(connection: Connection, key_id: str) -> str | None:
-    """Return whose the key is; it stays until the transaction ends. None when it is gone."""
+    """Return the id of the user that has the key, and keep it until the transaction ends; None when it is gone."""
     user_id: str | None = await connection.fetchval("select user_id from user_keys where id = $1 for key share", key_id)
     return user_id
 
 
 async def list_keys(connection: Connection, user_id: str) -> list[UserKey]:
-    """The user's, the oldest first."""
+    """Return the user's API keys, the oldest first."""
     rows = await connection.fetch(
         f"select {_COLUMNS} from user_keys where user_id = $1 order by created_at, id limit $2",  # noqa: S608
         user_id,
@@ -123,8 +125,10 @@ async def list_keys(connection: Connection, user_id: str) -> list[UserKey]:
 
 
 async def revoke(connection: Connection, user: User, key_id: str) -> str | None:
-    """Revoke the key, with what it made (`common.db.key_products`). Returns the name that it had; None when the user
-    has no such key."""
+    """Revoke the key, with what it made (`common.db.key_products`), and return the name that it had.
+
+    None when the user has no such key.
+    """
     name: str | None = await connection.fetchval(
         "delete from user_keys where user_id = $1 and id = $2 returning name", user.id, key_id
     )

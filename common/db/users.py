@@ -36,8 +36,10 @@ class TooManyMembers(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """`email` is in lower case. `has_password`: else only a link signs in. `credentials_ended_at`: when the user last
-    gained rights, and all that signed it in before ended."""
+    """A user. `email` is in lower case. `has_password`: else only a link signs in.
+
+    `credentials_ended_at`: when the user last gained rights, and all that signed it in before ended.
+    """
 
     id: str
     email: str
@@ -50,6 +52,8 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Organisation:
+    """An organisation, which owns applications and has users as members."""
+
     id: str
     name: str
     created_at: datetime
@@ -57,12 +61,16 @@ class Organisation:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
+    """An organisation that a user belongs to, and the user's role there."""
+
     organisation: Organisation
     role: Role
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
+    """A user that belongs to an organisation, and the user's role there."""
+
     user: User
     role: Role
 
@@ -77,7 +85,10 @@ USER_COLUMNS = (
 
 
 async def create_user(connection: Connection, email: str, *, is_operator: bool = False) -> User:
-    """`email` as `common.accounts.parse_email` returns it. Raises: `AlreadyExists`."""
+    """Create a user without a password; `email` as `common.accounts.parse_email` returns it.
+
+    Raises: `AlreadyExists`.
+    """
     row = await connection.fetchrow(
         "insert into users (id, email, is_operator) values ($1, $2, $3)"
         f" on conflict (email) do nothing returning {USER_COLUMNS}",
@@ -91,33 +102,40 @@ async def create_user(connection: Connection, email: str, *, is_operator: bool =
 
 
 async def find_user(connection: Connection, email: str) -> User | None:
+    """Return the user with this address, or None."""
     row = await connection.fetchrow(f"select {USER_COLUMNS} from users where email = $1", email)
     return User(**row) if row else None
 
 
 async def get_user(connection: Connection, user_id: str) -> User | None:
+    """Return the user with this id, or None."""
     row = await connection.fetchrow(f"select {USER_COLUMNS} from users where id = $1", user_id)
     return User(**row) if row else None
 
 
 async def get_password_hash(connection: Connection, user_id: str) -> str | None:
+    """Return the hash of the user's password; None without a password or a user."""
     stored: str | None = await connection.fetchval("select password_hash from users where id = $1", user_id)
     return stored
 
 
 async def set_password_hash(connection: Connection, user_id: str, password_hash: str) -> None:
+    """Replace the hash of the user's password."""
     await connection.execute("update users set password_hash = $2 where id = $1", user_id, password_hash)
 
 
 async def delete_user(connection: Connection, user: User) -> None:
-    """Delete the user, with memberships, sessions and links. Raises: `LastOwner`."""
+    """Delete the user, with memberships, sessions and links.
+
+    Raises: `LastOwner`.
+    """
     for membership in await list_memberships(connection, user.id):
         await refuse_last_owner(connection, membership.organisation.id, Member(user, membership.role))
     await connection.execute("delete from users where id = $1", user.id)
 
 
 async def list_users(connection: Connection, *, after: str = "", most: int) -> list[User]:
-    """By address, those after `after`."""
+    """Return a page of the users, by address: those after `after`."""
     rows = await connection.fetch(
         f"select {USER_COLUMNS} from users where email > $1 order by email limit $2",
         after,
@@ -127,7 +145,10 @@ async def list_users(connection: Connection, *, after: str = "", most: int) -> l
 
 
 async def create_organisation(connection: Connection, name: str) -> Organisation:
-    """Raises: `AlreadyExists`."""
+    """Create an organisation.
+
+    Raises: `AlreadyExists`.
+    """
     try:
         async with connection.transaction():
             row = await connection.fetchrow(
@@ -142,12 +163,13 @@ async def create_organisation(connection: Connection, name: str) -> Organisation
 
 
 async def find_organisation(connection: Connection, text: str) -> Organisation | None:
-    """By its id or its name."""
+    """Return the organisation with this id or this name, or None."""
     row = await connection.fetchrow("select id, name, created_at from organisations where id = $1 or name = $1", text)
     return Organisation(**row) if row else None
 
 
 async def get_organisation(connection: Connection, organisation_id: str) -> Organisation | None:
+    """Return the organisation with this id, or None."""
     row = await connection.fetchrow("select id, name, created_at from organisations where id = $1", organisation_id)
     return Organisation(**row) if row else None
 
@@ -155,7 +177,7 @@ async def get_organisation(connection: Connection, organisation_id: str) -> Orga
 async def list_organisations(
     connection: Connection, *, after: str = "", most: int, organisation_ids: Sequence[str] | None = None
 ) -> list[Organisation]:
-    """By name, those after `after`; of the given ones, or all."""
+    """Return a page of the organisations, by name: those after `after`, of the given ones or all."""
     ours = "$3::text[] is null" if organisation_ids is None else "id = any($3::text[])"
     rows = await connection.fetch(
         f"select id, name, created_at from organisations where name > $1 and {ours} order by name limit $2",
@@ -167,7 +189,7 @@ async def list_organisations(
 
 
 async def list_memberships(connection: Connection, user_id: str) -> list[Membership]:
-    """The user's, by the organisation's name."""
+    """Return the user's memberships, by the organisation's name."""
     rows = await connection.fetch(
         "select organisations.id, name, organisations.created_at, role from memberships"
         " join organisations on organisations.id = organisation_id where user_id = $1 order by name",
@@ -179,7 +201,7 @@ async def list_memberships(connection: Connection, user_id: str) -> list[Members
 async def list_members(
     connection: Connection, organisation_id: str, *, after: str = "", most: int = MOST_MEMBERS
 ) -> list[Member]:
-    """By address, those after `after`."""
+    """Return a page of the organisation's members, by address: those after `after`."""
     rows = await connection.fetch(
         f"select {USER_COLUMNS}, role from memberships join users on users.id = user_id"
         " where organisation_id = $1 and email > $2 order by email limit $3",
@@ -191,8 +213,11 @@ async def list_members(
 
 
 async def refuse_full(connection: Connection, organisation_id: str) -> None:
-    """Refuse one more member than an organisation may have. The organisation is locked until the transaction ends, so
-    that two requests do not add the last one. Raises: `TooManyMembers`.
+    """Refuse one more member than an organisation may have.
+
+    The organisation is locked until the transaction ends, so that two requests do not add the last one.
+
+    Raises: `TooManyMembers`.
     """
     name = await _lock_organisation(connection, organisation_id)
     count: int = await connection.fetchval(
@@ -203,6 +228,7 @@ async def refuse_full(connection: Connection, organisation_id: str) -> None:
 
 
 async def get_member(connection: Connection, organisation_id: str, user_id: str) -> Member | None:
+    """Return the user as a member of the organisation, or None if it is none."""
     row = await connection.fetchrow(
         f"select {USER_COLUMNS}, role from memberships join users on users.id = user_id"
         " where organisation_id = $1 and user_id = $2",
@@ -213,6 +239,7 @@ async def get_member(connection: Connection, organisation_id: str, user_id: str)
 
 
 async def remove_membership(connection: Connection, user_id: str, organisation_id: str) -> bool:
+    """End the user's membership, and return whether there was one."""
     status = await connection.execute(
         "delete from memberships where user_id = $1 and organisation_id = $2", user_id, organisation_id
     )
@@ -220,8 +247,11 @@ async def remove_membership(connection: Connection, user_id: str, organisation_i
 
 
 async def refuse_last_owner(connection: Connection, organisation_id: str, member: Member) -> None:
-    """Refuse to let the organisation's only owner go, or have a lower role. The organisation is locked until the
-    transaction ends, so that two owners do not leave at the same time. Raises: `LastOwner`.
+    """Refuse to let the organisation's only owner go, or have a lower role.
+
+    The organisation is locked until the transaction ends, so that two owners do not leave at the same time.
+
+    Raises: `LastOwner`.
     """
     name = await _lock_organisation(connection, organisation_id)
     owners: list[str] = await connection.fetchval(
@@ -233,7 +263,7 @@ async def refuse_last_owner(connection: Connection, organisation_id: str, member
 
 
 async def _lock_organisation(connection: Connection, organisation_id: str) -> str | None:
-    """Return the organisation's name."""
+    """Lock the organisation until the transaction ends, and return its name."""
     name: str | None = await connection.fetchval(
         "select name from organisations where id = $1 for update", organisation_id
     )

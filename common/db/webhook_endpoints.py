@@ -33,7 +33,7 @@ from common.db.session import Connection
 GAP_HOURS = 36
 """Longer than any pause between the attempts of one delivery, so that one event that fails is no interruption."""
 
-MOST_HURRIED = 5_000
+MOST_MADE_DUE = 5_000
 
 _MOST_RESTS = 4
 """A failing endpoint rests as long as the attempt took, times the failures in a row up to this: one that hangs keeps a
@@ -44,7 +44,10 @@ _COLUMNS = "failing_since, warned_at, disabled_at, last_error"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`failing_since`: the first failure after the last success. `last_error` is the latest failure's."""
+    """The health of an application's webhook.
+
+    `failing_since`: the first failure after the last success. `last_error` is the latest failure's.
+    """
 
     failing_since: datetime | None = None
     warned_at: datetime | None = None
@@ -53,7 +56,7 @@ class Endpoint:
 
 
 async def get_endpoint(connection: Connection, application_id: str) -> Endpoint:
-    """One without a word against it, as long as nothing was ever sent."""
+    """Return the application's endpoint: a healthy one, as long as nothing was ever sent."""
     row = await connection.fetchrow(
         f"select {_COLUMNS} from webhook_endpoints where application_id = $1",
         application_id,
@@ -62,19 +65,21 @@ async def get_endpoint(connection: Connection, application_id: str) -> Endpoint:
 
 
 async def list_endpoints(connection: Connection) -> dict[str, Endpoint]:
-    """By application; those that were never sent anything are not in it."""
+    """Return the endpoints by application, of those to which something was sent."""
     rows = await connection.fetch(f"select application_id, {_COLUMNS} from webhook_endpoints")
     return {row["application_id"]: Endpoint(*list(row)[1:]) for row in rows}
 
 
 async def wake(connection: Connection, application_id: str) -> None:
-    """A delivery becomes claimable with this transaction: have the endpoint looked at. For deliveries that are added,
-    the table does it."""
+    """Make the endpoint due, because a delivery becomes claimable with this transaction.
+
+    For deliveries that are added, a trigger of the table does it.
+    """
     await connection.execute("select wake_endpoint($1)", application_id)
 
 
 async def note_success(connection: Connection, application_id: str, *, is_slow: bool = False) -> None:
-    """Call it before the delivery is settled."""
+    """Record that the endpoint took a delivery. Call it before the delivery is settled."""
     if await connection.fetchval(
         "select failing_since is not null or answered_at is null or is_slow <> $2 or due_at is null"
         " or due_at > clock_timestamp() from webhook_endpoints where application_id = $1 for key share",
@@ -91,7 +96,7 @@ async def note_success(connection: Connection, application_id: str, *, is_slow: 
 
 
 async def note_failure(connection: Connection, application_id: str, error: str, *, seconds: float = 0.0) -> Endpoint:
-    """Returns the endpoint as it now is, locked. The attempt took `seconds`."""
+    """Record a failed attempt that took `seconds`, and return the endpoint as it now is, locked."""
     row = await connection.fetchrow(
         f"""
         update webhook_endpoints set last_error = $2, last_failed_at = clock_timestamp(), is_slow = true,
@@ -113,24 +118,26 @@ async def note_failure(connection: Connection, application_id: str, error: str, 
 
 
 async def warn(connection: Connection, application_id: str) -> None:
-    """Note that it will be disabled if this goes on."""
+    """Note that the owner was warned: the endpoint will be disabled if it goes on to fail."""
     await connection.execute(
         "update webhook_endpoints set warned_at = clock_timestamp() where application_id = $1", application_id
     )
 
 
 async def disable(connection: Connection, application_id: str) -> None:
-    """Send nothing more until `begin_anew`."""
+    """Send nothing more until `reset`."""
     await connection.execute(
         "update webhook_endpoints set disabled_at = clock_timestamp(), due_at = null where application_id = $1",
         application_id,
     )
 
 
-async def begin_anew(connection: Connection, application_id: str) -> int:
-    """Forget the failures, and send what is pending at once, with all its retries before it. (Of a backlog beyond
-    `MOST_HURRIED`, the rest keeps its own times: one statement must not take too long.) Returns how many deliveries
-    had waited."""
+async def reset(connection: Connection, application_id: str) -> int:
+    """Forget the endpoint's failures, and send what is pending at once, with all its retries before it.
+
+    Of a backlog beyond `MOST_MADE_DUE`, the rest keeps its own times: one statement must not take too long. Returns how
+    many deliveries had waited.
+    """
     await connection.execute(
         "update webhook_endpoints set failing_since = null, warned_at = null, disabled_at = null, last_error = null,"
         " failures = 0, resumes_at = null, answered_at = null, is_slow = false, due_at = clock_timestamp()"
@@ -145,6 +152,6 @@ async def begin_anew(connection: Connection, application_id: str) -> int:
             order by due_at limit $2) returning event_id
         """,
         application_id,
-        MOST_HURRIED,
+        MOST_MADE_DUE,
     )
     return len(rows)

@@ -7,6 +7,7 @@ from common.db.session import Connection
 
 
 async def take(connection: Connection) -> None:
+    """Add the columns of the API key, and the indexes by which a key's links and configurations are found."""
     await add_columns(connection, {"shares": "by_key text", "connect_configurations": "by_key text"})
     await create_indexes(
         connection,

@@ -7,6 +7,7 @@ from common.db.session import Connection
 
 
 async def take(connection: Connection) -> None:
+    """Add the columns of the API key, and the indexes by which a key's flows and their links are found."""
     await add_columns(connection, {"connect_flows": "by_key text", "shares": "flow_by_key text"})
     await create_indexes(
         connection,
