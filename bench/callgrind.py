@@ -36,7 +36,7 @@ class CountedProcess:
             raise OperatorError(f"the counted program ended: {(self._directory / LOG).read_text()[-400:]}")
         return line.split()
 
-    def go_on(self) -> None:
+    def send_line(self) -> None:
         """Send the program the line of input that it waits for."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")

@@ -28,7 +28,7 @@ class Load(Enum):
     MANY = "1,000 domains in turn; over TLS a new connection, for the next name, after ten requests"
     HTTP2_1 = "HTTP/2, paths differ, one stream at a time on each of 32 connections"
     HTTP2_10 = "HTTP/2, paths differ, ten streams at a time on each of 32 connections"
-    SOCKET = "WebSocket messages of 64 bytes, said back by the origin"
+    SOCKET = "WebSocket messages of 64 bytes, echoed by the origin"
 
 
 @dataclass(frozen=True, slots=True)

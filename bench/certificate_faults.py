@@ -54,7 +54,7 @@ _STEPS = (
 
 
 @dataclass(slots=True)
-class Storm:
+class FaultRun:
     """The random choices of a run, and how often each kind of event happened."""
 
     chance: random.Random
@@ -63,7 +63,7 @@ class Storm:
 
     def domain(self) -> str:
         """Choose a domain at random."""
-        return f"shop.storm{self.chance.randrange(_DOMAINS)}.example"
+        return f"shop.faults{self.chance.randrange(_DOMAINS)}.example"
 
 
 def main() -> None:
@@ -72,17 +72,17 @@ def main() -> None:
     console = Console(soft_wrap=True)
     if not is_installed():
         sys.exit("bench.certificate_faults: pebble is not installed: `apt-get install pebble`")
-    storm = Storm(random.Random(arguments.seed))
+    fault_run = FaultRun(random.Random(arguments.seed))
     console.print(f"seed {arguments.seed}")
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            found = runner.run(_measure(console, storm, arguments))
+            found = runner.run(_measure(console, fault_run, arguments))
     except FrontageError as error:
         sys.exit(f"bench.certificate_faults: {error}")
     except KeyboardInterrupt:
         sys.exit(1)
-    console.print(_table(storm, found))
-    path = output.write("certificate_faults", {"seed": arguments.seed, "done": dict(storm.done), "found": found})
+    console.print(_table(fault_run, found))
+    path = output.write("certificate_faults", {"seed": arguments.seed, "done": dict(fault_run.done), "found": found})
     console.print(f"written to {path}")
     sys.exit(0 if all(is_right for _, is_right in found.values()) else 1)
 
@@ -101,7 +101,7 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def _measure(console: Console, storm: Storm, arguments: argparse.Namespace) -> dict[str, tuple[str, bool]]:
+async def _measure(console: Console, fault_run: FaultRun, arguments: argparse.Namespace) -> dict[str, tuple[str, bool]]:
     """Let everything go wrong for the given time, wait until it is quiet, and return the findings."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with (
@@ -114,9 +114,9 @@ async def _measure(console: Console, storm: Storm, arguments: argparse.Namespace
             until = time.monotonic() + arguments.minutes * 60
             task = progress.add_task("everything goes wrong", total=arguments.minutes * 60)
             async with asyncio.TaskGroup() as work:
-                work.create_task(_change(world, storm, until))
-                work.create_task(_refuse(world, storm, until))
-                work.create_task(_kill(world, storm, until))
+                work.create_task(_change(world, fault_run, until))
+                work.create_task(_refuse(world, fault_run, until))
+                work.create_task(_kill(world, fault_run, until))
                 while time.monotonic() < until:
                     progress.update(task, completed=arguments.minutes * 60 - (until - time.monotonic()))
                     await asyncio.sleep(0.5)
@@ -129,21 +129,21 @@ async def _measure(console: Console, storm: Storm, arguments: argparse.Namespace
             return await _judge(world)
 
 
-# The storm -------------------------------------------------------------------------------------------------
+# The faults ------------------------------------------------------------------------------------------------
 
 
-async def _change(world: CertificateWorld, storm: Storm, until: float) -> None:
+async def _change(world: CertificateWorld, fault_run: FaultRun, until: float) -> None:
     """Enrol, change and remove domains as partners do. The API may answer that its database is unavailable."""
     while time.monotonic() < until:
-        domain, what = storm.domain(), storm.chance.choices(("POST", "PUT", "DELETE"), (6, 2, 1))[0]
+        domain, what = fault_run.domain(), fault_run.chance.choices(("POST", "PUT", "DELETE"), (6, 2, 1))[0]
         body = {"domain": domain} | ({"applicationUrl": world.partner.origin} if what == "POST" else {})
         with suppress(aiohttp.ClientError, TimeoutError):
             status, _ = await world.partner.ask(what, "/ssl", body)
-            storm.done[f"{what} /ssl, {'accepted' if status == 200 else 'refused'}"] += 1
-        await asyncio.sleep(_CHANGE_SECONDS * storm.chance.random())
+            fault_run.done[f"{what} /ssl, {'accepted' if status == 200 else 'refused'}"] += 1
+        await asyncio.sleep(_CHANGE_SECONDS * fault_run.chance.random())
 
 
-async def _refuse(world: CertificateWorld, storm: Storm, until: float) -> None:
+async def _refuse(world: CertificateWorld, fault_run: FaultRun, until: float) -> None:
     """Have the authority fail at random steps."""
     faults: tuple[dict[str, Any], ...] = (
         {"status": 503},
@@ -154,23 +154,23 @@ async def _refuse(world: CertificateWorld, storm: Storm, until: float) -> None:
         {"delay_seconds": 2.0},
     )
     while time.monotonic() < until:
-        step, fault = storm.chance.choice(_STEPS), storm.chance.choice(faults)
+        step, fault = fault_run.chance.choice(_STEPS), fault_run.chance.choice(faults)
         world.ca.faults[:] = [each for each in world.ca.faults if each.times]
         world.ca.fail(step, **fault)  # type: ignore[arg-type]
-        storm.done["faults of the authority"] += 1
-        await asyncio.sleep(_FAULT_SECONDS * storm.chance.random())
+        fault_run.done["faults of the authority"] += 1
+        await asyncio.sleep(_FAULT_SECONDS * fault_run.chance.random())
 
 
-async def _kill(world: CertificateWorld, storm: Storm, until: float) -> None:
+async def _kill(world: CertificateWorld, fault_run: FaultRun, until: float) -> None:
     """Kill monitors, an edge and Postgres at random, and start them again."""
     while time.monotonic() < until:
-        await asyncio.sleep(_DEATH_SECONDS * storm.chance.random())
-        victim = storm.chance.choices(("a monitor", "an edge", "Postgres"), (6, 1, 1))[0]
-        storm.done[f"deaths of {victim}"] += 1
+        await asyncio.sleep(_DEATH_SECONDS * fault_run.chance.random())
+        victim = fault_run.chance.choices(("a monitor", "an edge", "Postgres"), (6, 1, 1))[0]
+        fault_run.done[f"deaths of {victim}"] += 1
         if victim == "Postgres":
             await world.restart_postgres()
             continue
-        process = storm.chance.choice(world.monitors) if victim == "a monitor" else world.edges[1]
+        process = fault_run.chance.choice(world.monitors) if victim == "a monitor" else world.edges[1]
         await process.kill()
         while True:  # Postgres may be away just then
             try:
@@ -243,11 +243,11 @@ async def _judge(world: CertificateWorld) -> dict[str, tuple[str, bool]]:
     }
 
 
-def _table(storm: Storm, found: dict[str, tuple[str, bool]]) -> Table:
+def _table(fault_run: FaultRun, found: dict[str, tuple[str, bool]]) -> Table:
     table = Table(title="Certificates while everything goes wrong", box=box.SIMPLE_HEAD)
     for title in ("", "", ""):
         table.add_column(title)
-    for what, times in sorted(storm.done.items()):
+    for what, times in sorted(fault_run.done.items()):
         table.add_row(what, f"{times:,}", "")
     for what, (seen, is_right) in found.items():
         table.add_row(what, seen, "[green]right[/]" if is_right else "[red]wrong[/]")

@@ -247,8 +247,8 @@ async def _lose(dsn: str) -> None:
 async def _round(name: str, dsn: str, server: HostPort, domains: int, records: int) -> Round:
     """Check every domain once in a process of its own, and return its measurements."""
     argv = module("bench.checks", "--work", dsn, str(server))
-    said = json.loads(await last_line(argv, core=PROXY_CORE, seconds=_ROUND_SECONDS))
-    return Round(name, domains, domains * records, **said)
+    measured = json.loads(await last_line(argv, core=PROXY_CORE, seconds=_ROUND_SECONDS))
+    return Round(name, domains, domains * records, **measured)
 
 
 # The work ---------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ EMPTY: Final = "nothing"
 _ADDRESS: Final = "127.0.0.1"
 
 
-class DeafTransport:
+class DiscardingTransport:
     """A transport that drops what is written to it."""
 
     def write(self, data: bytes) -> None:
@@ -83,7 +83,7 @@ class Steps:
         for raw, forward in zip(self._raws[:16], self._forwards, strict=False):  # it learns
             if not self._memory.recall(raw):
                 self._memory.remember(raw, forward)
-        transport = cast("asyncio.Transport", DeafTransport())
+        transport = cast("asyncio.Transport", DiscardingTransport())
         self._connection = ClientConnection(self._worker, secure=False)
         self._connection.connection_made(transport)
         self._upstream = UpstreamConnection(self._forwards[0].route.origin, lambda _: None)

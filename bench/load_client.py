@@ -62,7 +62,7 @@ class LoadResult:
     def as_json(self, seconds: float) -> str:
         """Return the result as one line of JSON, in the form of `bench.loads.LoadRun`."""
         ordered = sorted(self.latencies_us) or [0]
-        said = {
+        result = {
             "requests": len(self.latencies_us),
             "errors": self.errors,
             "p50_us": ordered[len(ordered) // 2],
@@ -70,7 +70,7 @@ class LoadResult:
             "seconds": round(seconds, 3),
             "resumed": self.resumed,
         }
-        return json.dumps(said)
+        return json.dumps(result)
 
 
 # WebSocket -------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from bench import process_tree
-from bench.lab.last_words import last_words
+from bench.lab.log_lines import last_log_line
 from bench.memory import Memory, memory_of
 from common.errors import OperatorError
 from common.processes import exited, role_argv, spawn
@@ -52,12 +52,12 @@ class LoneEdge:
         assert self._process.stdout is not None
         try:
             async with asyncio.timeout(within_seconds):
-                said = await asyncio.to_thread(self._process.stdout.readline)
+                line = await asyncio.to_thread(self._process.stdout.readline)
         except TimeoutError:
             self._process.kill()
-            said = b""
-        if said != b"ready\n":
-            raise OperatorError(f"the edge did not serve within {within_seconds:g} seconds: {last_words(self._log)}")
+            line = b""
+        if line != b"ready\n":
+            raise OperatorError(f"the edge did not serve within {within_seconds:g} seconds: {last_log_line(self._log)}")
         return time.perf_counter() - begun_at
 
     async def stop(self) -> None:

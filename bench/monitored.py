@@ -146,7 +146,7 @@ async def _measure(console: Console, count: int, directory: Path | None) -> list
                     figures = await _read(world, partner, progress)
                     async with open_pool(world.dsn, size=2, application_name="frontage bench") as database:
                         figures += await _claim(database, progress)
-                    await monitored_rows.put_off(world.dsn)
+                    await monitored_rows.postpone_checks(world.dsn)
                     with world.role("monitor"):
                         figures.append(await _first_checks(world, partner, progress))
             return figures

@@ -68,7 +68,7 @@ async def write(dsn: str, application_id: str, count: int, track: Iterator[int])
         await connection.close()
 
 
-async def put_off(dsn: str) -> None:
+async def postpone_checks(dsn: str) -> None:
     """Postpone all checks, so that none falls due for a day."""
     connection = await asyncpg.connect(dsn)
     try:

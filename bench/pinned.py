@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
-from bench.lab.last_words import last_words
+from bench.lab.log_lines import last_log_line
 from common.errors import OperatorError
 from common.processes import exited, spawn
 
@@ -52,7 +52,7 @@ async def server(argv: Sequence[str], *, core: int, log: Path, port: int, **vari
         deadline = time.monotonic() + _START_SECONDS
         while not await _is_listening(port):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise OperatorError(f"{argv[0]} did not start: {last_words(log)}")
+                raise OperatorError(f"{argv[0]} did not start: {last_log_line(log)}")
             await asyncio.sleep(_POLL_SECONDS)
         yield process.pid
 

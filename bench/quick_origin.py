@@ -56,11 +56,11 @@ class QuickOrigin(asyncio.Protocol):
     def _echo(self) -> None:
         frames = self._received
         while len(frames) >= _HEADER_BYTES and len(frames) >= (size := (frames[1] & 0x7F) + _HEADER_BYTES):
-            self._say_back(frames[:size])
+            self._echo_frame(frames[:size])
             frames = frames[size:]
         self._received = frames
 
-    def _say_back(self, frame: bytes) -> None:
+    def _echo_frame(self, frame: bytes) -> None:
         payload = frame[_HEADER_BYTES:]
         mask = (frame[2:_HEADER_BYTES] * (len(payload) // 4 + 1))[: len(payload)]
         clear = int.from_bytes(payload, "big") ^ int.from_bytes(mask, "big")

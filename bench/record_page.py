@@ -117,8 +117,8 @@ async def _output(*argv: str) -> str:
         *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
     )
     async with asyncio.timeout(_LOAD_SECONDS):
-        said, _ = await process.communicate()
-    return said.decode("utf-8", "replace")
+        text, _ = await process.communicate()
+    return text.decode("utf-8", "replace")
 
 
 def _html() -> str:

@@ -54,10 +54,10 @@ def _count_steps() -> dict[str, float]:
         with counted(directory, argv, worker_environ(directory)) as process:
             while words := process.read_words():
                 process.start_counting()
-                process.go_on()
+                process.send_line()
                 process.read_words()
                 found[" ".join(words)] = sum(process.stop_counting().values()) / REQUESTS
-                process.go_on()
+                process.send_line()
     empty = found.pop(EMPTY)
     return {step: count - empty for step, count in found.items()}
 

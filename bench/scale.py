@@ -84,7 +84,7 @@ class ScaleFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class Flooded:
+class FloodCounts:
     """The counts of hellos of `bench.hello_flood`."""
 
     refused: int
@@ -231,9 +231,9 @@ async def _measure(
             progress.update(step, description="cold and warm visits")
             figures += await _first_bytes(world, visitors)
             progress.update(step, description=f"making {HOT} certificates hot")
-            figures += await _heat(world, visitors)
+            figures += await _make_hot(world, visitors)
             progress.update(step, description=f"asking for {KNOWN_ROUTES} domains")
-            figures.append(await _remember(world, visitors))
+            figures.append(await _meet_domains(world, visitors))
             progress.update(step, description="a flood of unknown names")
             figures += await _flood(world, visitors)
             if arguments.soak:
@@ -291,7 +291,7 @@ async def _first_bytes(world: ScaleWorld, visitors: Visitors) -> list[ScaleFigur
     ]
 
 
-async def _heat(world: ScaleWorld, visitors: Visitors) -> list[ScaleFigure]:
+async def _make_hot(world: ScaleWorld, visitors: Visitors) -> list[ScaleFigure]:
     hot = world.random_domains(HOT, seed=11)
     begun_at = time.perf_counter()
     seen = await visitors.visit_each(hot, at_once=_VISITORS)
@@ -309,7 +309,7 @@ async def _heat(world: ScaleWorld, visitors: Visitors) -> list[ScaleFigure]:
     ]
 
 
-async def _remember(world: ScaleWorld, visitors: Visitors) -> ScaleFigure:
+async def _meet_domains(world: ScaleWorld, visitors: Visitors) -> ScaleFigure:
     """Fill what else a worker keeps of domains it has met; from here on its memory ought to stay as it is."""
     some = world.random_domains(KNOWN_ROUTES, seed=14)
     led = await visitors.ask_each(world.edge.settings.edge_http, some, at_once=_VISITORS)
@@ -330,7 +330,7 @@ async def _flood(world: ScaleWorld, visitors: Visitors) -> list[ScaleFigure]:
     quiet = await visitors.probe(real, until=time.perf_counter() + 3)
     begun_at, cpu_begun = time.perf_counter(), world.edge.cpu_seconds()
     until = begun_at + _FLOOD_SECONDS
-    flood, seen = await asyncio.gather(_flooded(world.edge, _FLOOD_SECONDS), visitors.probe(real, until=until))
+    flood, seen = await asyncio.gather(_run_flood(world.edge, _FLOOD_SECONDS), visitors.probe(real, until=until))
     _require_success(seen, "real domains during the flood")
     cpu = world.edge.cpu_seconds() - cpu_begun
     after = await world.edge.worker_memory()
@@ -348,9 +348,9 @@ async def _flood(world: ScaleWorld, visitors: Visitors) -> list[ScaleFigure]:
     ]
 
 
-async def _flooded(edge: LoneEdge, seconds: float) -> Flooded:
+async def _run_flood(edge: LoneEdge, seconds: float) -> FloodCounts:
     argv = module("bench.hello_flood", edge.https.host, str(edge.https.port), "--seconds", str(seconds))
-    return Flooded(**json.loads(await last_line(argv, core=LOAD_CORE, seconds=seconds + _SPARE_SECONDS)))
+    return FloodCounts(**json.loads(await last_line(argv, core=LOAD_CORE, seconds=seconds + _SPARE_SECONDS)))
 
 
 async def _soak(world: ScaleWorld, visitors: Visitors, minutes: float, samples: list[Sample]) -> list[ScaleFigure]:
@@ -368,7 +368,7 @@ async def _soak(world: ScaleWorld, visitors: Visitors, minutes: float, samples: 
     until = time.perf_counter() + minutes * 60
     async with open_pool(dsn, size=1, application_name="frontage bench") as database:
         seen, *_ = await asyncio.gather(
-            visitors.come_and_go(pick, at_once=_VISITORS, until=until),
+            visitors.visit_repeatedly(pick, at_once=_VISITORS, until=until),
             Flood(world.edge.https).run(at_once=1, until=until),
             _change_routes(world, database, until),
             _sample(world.edge, until, samples),
@@ -451,12 +451,12 @@ def _table(figures: list[ScaleFigure], count: int) -> Table:
 
 
 def _write(console: Console, arguments: argparse.Namespace, figures: list[ScaleFigure], samples: list[Sample]) -> None:
-    said = {
+    written = {
         "domains": arguments.domains,
         "figures": [asdict(figure) for figure in figures],
         "soak": [asdict(sample) for sample in samples],
     }
-    path = output.write("scale", said)
+    path = output.write("scale", written)
     console.print(f"written to {path}")
     if samples:
         picture = path.with_suffix(".png")

@@ -265,10 +265,10 @@ def _location(kind: Kind) -> str:
         if name != "Location"
     )
     body = _escaped(kind.body.format(mark="$request_id", target="$request_uri", kb="$kb"))
-    told = next((value.format(mark="$request_id") for name, value in kind.answer_fields if name == "Location"), "")
+    location = next((value.format(mark="$request_id") for name, value in kind.answer_fields if name == "Location"), "")
     return (
         f'  location ^~ {kind.path} {{\n    default_type "{kind.content_type or "text/plain"}";\n{fields}'
-        f'    return {kind.status} "{told or body}";\n  }}\n'
+        f'    return {kind.status} "{location or body}";\n  }}\n'
     )
 
 

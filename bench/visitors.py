@@ -59,7 +59,7 @@ class Visitors:
         await asyncio.gather(*(go() for _ in range(at_once)))
         return seen
 
-    async def come_and_go(self, pick: Callable[[], str], *, at_once: int, until: float) -> VisitTimes:
+    async def visit_repeatedly(self, pick: Callable[[], str], *, at_once: int, until: float) -> VisitTimes:
         """Visit domains that `pick` names, 1 to 20 requests each, until that time (``perf_counter``)."""
         seen, chance = VisitTimes(), random.Random(1)
 

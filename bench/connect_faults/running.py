@@ -35,12 +35,12 @@ async def run(*, flows: int, seed: int, on_end: Callable[[], None] = lambda: Non
             room = asyncio.Semaphore(_AT_ONCE)
             async with asyncio.TaskGroup() as tasks:
                 for person in people:
-                    tasks.create_task(_go_through(person, room, on_end), name=f"faults: {person.zone}")
+                    tasks.create_task(_run_flow(person, room, on_end), name=f"faults: {person.zone}")
             await _count_effects(world, people)
     return counts
 
 
-async def _go_through(person: Person, room: asyncio.Semaphore, on_end: Callable[[], None]) -> None:
+async def _run_flow(person: Person, room: asyncio.Semaphore, on_end: Callable[[], None]) -> None:
     """Connect and take back one name, and compare its zone after each."""
     counts = person.world.counts
     async with room:

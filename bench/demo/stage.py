@@ -131,7 +131,7 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
                 async with roles(child_environ, postgres) as group:
                     yield Stage(settings, lab, application_id, client_secret, link, group.pass_output_on)
         except ChildFailed as error:
-            raise OperatorError(_last_words(state_dir / LOG_NAME) or str(error)) from error
+            raise OperatorError(_last_error_line(state_dir / LOG_NAME) or str(error)) from error
 
 
 def _own_ports(environ: Mapping[str, str]) -> dict[str, str]:
@@ -327,7 +327,7 @@ def _standard_error_in(path: Path) -> Iterator[None]:
         os.close(own)
 
 
-def _last_words(log: Path) -> str:
+def _last_error_line(log: Path) -> str:
     """Return the last line that a child wrote for people (``frontage role: reason``)."""
     errors = [line for line in log.read_text("utf-8", "replace").splitlines() if line.startswith("frontage ")]
     return errors[-1].partition(": ")[2] if errors else ""

@@ -23,7 +23,7 @@ import dns.message
 import dns.rcode
 import dns.update
 
-from bench.lab.last_words import last_words
+from bench.lab.log_lines import last_log_line
 from bench.lab.ports import free_ports
 from common.errors import OperatorError
 from common.processes import spawn
@@ -140,7 +140,7 @@ class Knot:
             for zone in zones:
                 while not await self._knows(zone):
                     if process.poll() is not None:
-                        raise OperatorError(f"knotd did not start: {last_words(log)}")
+                        raise OperatorError(f"knotd did not start: {last_log_line(log)}")
                     await asyncio.sleep(_POLL_SECONDS)
 
     async def _knows(self, zone: str) -> bool:

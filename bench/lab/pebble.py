@@ -73,9 +73,9 @@ class Pebble:
         """Return its log."""
         return self.log_file.read_text()
 
-    def count(self, said: str) -> int:
+    def count(self, line: str) -> int:
         """Return how often its log has this line."""
-        return self.log().count(said)
+        return self.log().count(line)
 
     async def _get(self, path: str) -> bytes:
         async with (

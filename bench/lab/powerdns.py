@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from bench.lab.last_words import last_words
+from bench.lab.log_lines import last_log_line
 from bench.lab.ports import free_ports
 from common.errors import OperatorError
 from common.processes import spawn
@@ -147,7 +147,7 @@ class PowerDns:
                 with contextlib.suppress(aiohttp.ClientError, OperatorError):
                     return await self._call("GET", "/zones", None)
                 if process.poll() is not None:
-                    raise OperatorError(f"pdns_server did not start: {last_words(log)}")
+                    raise OperatorError(f"pdns_server did not start: {last_log_line(log)}")
                 await asyncio.sleep(_POLL_SECONDS)
 
 

@@ -19,7 +19,7 @@ import dns.asyncquery
 import dns.exception
 import dns.message
 
-from bench.lab.last_words import last_words
+from bench.lab.log_lines import last_log_line
 from bench.lab.ports import free_ports
 from common.errors import OperatorError
 from common.processes import spawn
@@ -83,7 +83,7 @@ async def serve_unbound(zones: Mapping[str, HostPort]) -> AsyncIterator[HostPort
             async with asyncio.timeout(_START_SECONDS):
                 while not await _answers(address):
                     if process.poll() is not None:
-                        raise OperatorError(f"unbound did not start: {last_words(directory / 'log')}")
+                        raise OperatorError(f"unbound did not start: {last_log_line(directory / 'log')}")
                     await asyncio.sleep(_POLL_SECONDS)
             yield address
         finally:

@@ -21,7 +21,7 @@ _OUTAGE_SECONDS = 4.0
 _POLL_SECONDS = 0.05
 
 
-async def break_things(world: MonitorWorld) -> None:
+async def inject_faults(world: MonitorWorld) -> None:
     """Break things until the world is quiet, and return when everything runs again."""
     async with asyncio.TaskGroup() as tasks:
         for pauses, act in (

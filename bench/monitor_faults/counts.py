@@ -42,7 +42,7 @@ class MonitorCounts:
         """Return how often something went wrong."""
         return self.false_alarms + self.missed_transitions + self.lost_webhooks + self.lost_writes
 
-    def say(self, words: str) -> None:
+    def add_detail(self, words: str) -> None:
         """Add a detail."""
         self.details.append(f"{datetime.now(UTC):%H:%M:%S} {words}")
 

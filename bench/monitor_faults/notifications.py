@@ -109,11 +109,11 @@ async def settle(database: Database) -> None:
     """Wait until every delivery is settled; retries that would wait for minutes are made due."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_SETTLE_SECONDS):
-            while await hurry(database):  # noqa: ASYNC110 - only Postgres knows, and it must be asked
+            while await make_deliveries_due(database):  # noqa: ASYNC110 - only Postgres knows, and it must be asked
                 await asyncio.sleep(0.5)
 
 
-async def hurry(database: Database) -> bool:
+async def make_deliveries_due(database: Database) -> bool:
     """Make pending deliveries due now, and return whether there are any."""
     try:
         async with database.transaction() as connection:
@@ -134,7 +134,7 @@ async def audit(world: MonitorWorld, sent: Notifications) -> None:
         counts.events += 1
         if _is_false(world, event):
             counts.false_alarms += 1
-            counts.say(f"{event.created_at:%H:%M:%S} {event.type} of {event.domain} {event.hosts} was not so")
+            counts.add_detail(f"{event.created_at:%H:%M:%S} {event.type} of {event.domain} {event.hosts} was not so")
     accepted = world.receiver.accepted
     counts.webhooks = len(accepted)
     async with world.database.connection() as connection:
@@ -143,7 +143,7 @@ async def audit(world: MonitorWorld, sent: Notifications) -> None:
     for row in rows:
         if row["event_id"] not in accepted and row["status"] != "superseded":
             counts.lost_webhooks += 1
-            counts.say(f"{row['event_id']} never arrived: {row['status']}, {row['last_error']}")
+            counts.add_detail(f"{row['event_id']} never arrived: {row['status']}, {row['last_error']}")
     counts.lost_webhooks += counts.events - len(rows)  # every event has a delivery
 
 

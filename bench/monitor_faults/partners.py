@@ -127,7 +127,7 @@ class Partners:
             unsent = _missing(state) - {host for event in events for host in event.hosts}
             if unsent:
                 self._world.counts.missed_transitions += 1
-                self._world.counts.say(f"{sorted(unsent)} of {name.domain} are missing, without an event")
+                self._world.counts.add_detail(f"{sorted(unsent)} of {name.domain} are missing, without an event")
 
     # One by one -------------------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ class Partners:
         while not await self._is_found(name, state[0]):
             if time.monotonic() > deadline:
                 self._world.counts.missed_transitions += 1
-                self._world.counts.say(f"checks do not find {_words({state[0]})} of {name.domain}")
+                self._world.counts.add_detail(f"checks do not find {_words({state[0]})} of {name.domain}")
                 return
             await asyncio.sleep(_RETRY_SECONDS)
 
@@ -254,7 +254,7 @@ class Partners:
 
     def _is_lost(self, words: str) -> None:
         self._world.counts.lost_writes += 1
-        self._world.counts.say(words)
+        self._world.counts.add_detail(words)
 
     def _draw_hosts(self) -> frozenset[str]:
         hosts = self._world.random.sample(_PRESENT_HOSTS, k=self._world.random.randint(1, 4))

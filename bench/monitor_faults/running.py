@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from bench.monitor_faults.breaking import break_things
+from bench.monitor_faults.breaking import inject_faults
 from bench.monitor_faults.counts import MonitorCounts
 from bench.monitor_faults.notifications import Notifications, audit, settle
 from bench.monitor_faults.partners import Partners
@@ -36,7 +36,7 @@ async def run(
         sent, at_work = Notifications(world), Partners(world, partners)
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(sent.follow_for_ever(), name="faults: follow events")
-            breaking = tasks.create_task(break_things(world), name="faults: break things")
+            breaking = tasks.create_task(inject_faults(world), name="faults: break things")
             changes = [
                 tasks.create_task(_change(world, sent, name), name=f"faults: {name}") for name in names[:changing]
             ]
@@ -75,11 +75,11 @@ async def _change(world: MonitorWorld, sent: Notifications, domain: str) -> None
         world.counts.losses += 1
         if not await sent.wait_for(domain, "domain.record_missing"):
             world.counts.missed_transitions += 1
-            world.counts.say(f"{name} was lost, without an event")
+            world.counts.add_detail(f"{name} was lost, without an event")
         await asyncio.sleep(world.random.uniform(0, 3))
         world.bring_back(name)
         world.counts.returns += 1
         if not await sent.wait_for(domain, "domain.record_restored"):
             world.counts.missed_transitions += 1
-            world.counts.say(f"{name} came back, without an event")
+            world.counts.add_detail(f"{name} came back, without an event")
         await asyncio.sleep(world.random.uniform(0, 5))
