@@ -40,7 +40,7 @@ _ADDRESSES: frozenset[RecordType] = frozenset({"A", "AAAA"})
 
 
 class Rule(StrEnum):
-    """The values are what the API shows as ``code``."""
+    """The rule that a conflict breaks; the values are what the API shows as ``code``."""
 
     OTHER_VALUE = "other_value"
     CNAME_BESIDE = "cname_beside_others"
@@ -55,8 +55,11 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """`record` is the existing record, its host relative to the apex; with REQUEST, a requested one. `reason` is a
-    sentence. `suggested`: the value to publish, in place of an SPF record, or beside a CAA record."""
+    """An existing record that stands in the way of a requested one.
+
+    `record` is the existing record, its host relative to the apex; with REQUEST, a requested one. `reason` is a
+    sentence. `suggested`: the value to publish, in place of an SPF record, or beside a CAA record.
+    """
 
     record: Record
     rule: Rule
@@ -66,8 +69,11 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class CertificateNeeds:
-    """`hosts`: absolute names that are to get a certificate. `identities`: for each CA that may issue it, its names in
-    CAA records and the URL of our account there; one that is allowed is enough, and without any none is needed."""
+    """The names that are to get a certificate, and the CAs that may issue it.
+
+    `hosts`: absolute names. `identities`: for each CA, its names in CAA records and the URL of our account there;
+    one CA that is allowed is enough, and without any none is needed.
+    """
 
     hosts: frozenset[str] = frozenset()
     identities: tuple[tuple[tuple[str, ...], str | None], ...] = ()
@@ -83,22 +89,27 @@ def find_conflicts(
     flattens_apex: bool = False,
     certificates: CertificateNeeds = NO_CERTIFICATES,
 ) -> list[Conflict]:
-    """In the order of the requested records; each existing record once. The view must hold every host that
-    `hosts_concerned` names."""
+    """Return the conflicts in the order of the requested records; each existing record once.
+
+    The view must hold every host that `hosts_concerned` names.
+    """
     by_host: dict[str, list[Record]] = {}
     for record in requested:
         by_host.setdefault(owner_name(record, view.apex), []).append(record)
     found: list[Conflict] = []
     for name, records in by_host.items():
         host = _Host(view, view.host(name), records, is_flattened=flattens_apex and name == view.apex)
-        found += [*_contradictions(host, by_host), *_of_host(host)]
-    found += _of_certificates(by_host, view, certificates)
+        found += [*_contradictions(host, by_host), *_host_conflicts(host)]
+    found += _certificate_conflicts(by_host, view, certificates)
     return list({identity(each.record): each for each in reversed(found)}.values())[::-1]
 
 
 def hosts_concerned(requested: Iterable[Record], apex: str) -> list[str]:
-    """Absolute names whose records decide about conflicts: those of the requested records, and the names between them
-    and the apex, where a zone cut or CAA records may stand."""
+    """Return the absolute names whose records decide about conflicts.
+
+    They are those of the requested records, and the names between them and the apex, where a zone cut or CAA
+    records may stand.
+    """
     names: dict[str, None] = {}
     for record in requested:
         name = owner_name(record, apex)
@@ -110,7 +121,10 @@ def hosts_concerned(requested: Iterable[Record], apex: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Host:
-    """What is there and what is requested at one name. `is_flattened`: the apex of a provider that flattens CNAMEs."""
+    """What is there and what is requested at one name.
+
+    `is_flattened`: the name is the apex of a provider that flattens CNAMEs.
+    """
 
     view: ZoneView
     there: HostView
@@ -118,39 +132,42 @@ class _Host:
     is_flattened: bool
 
     def of_type(self, kind: RecordType) -> list[Record]:
+        """Return the requested records of one type."""
         return [record for record in self.requested if record.type == kind]
 
     def existing(self, kind: RecordType) -> Iterator[tuple[str, Record]]:
-        """Values of one type, with the record that each is."""
+        """Yield the existing values of one type, each with its record."""
         for value in self.there.values(kind):
             yield value, self.record(kind, value)
 
     def record(self, kind: RecordType, value: str) -> Record:
+        """Make the record of an existing value."""
         return existing_record(self.view.apex, self.there.name, kind, value, self.there.answer(kind).ttl_seconds)
 
     @property
     def label(self) -> str:
+        """The name relative to the apex, for people."""
         return relative_host(self.there.name, self.view.apex)
 
 
-def _of_host(host: _Host) -> Iterator[Conflict]:
+def _host_conflicts(host: _Host) -> Iterator[Conflict]:
     below_cut = [record for record in host.requested if not _is_the_cut(record, host.there)]
     if host.there.zone_cut is not None and below_cut:
-        yield from _at_zone_cut(host, below_cut)
+        yield from _zone_cut_conflicts(host, below_cut)
         return
-    yield from _with_existing_cname(host)
-    yield from _with_requested_cname(host)
-    yield from _with_requested_cut(host)
+    yield from _existing_cname_conflicts(host)
+    yield from _requested_cname_conflicts(host)
+    yield from _requested_cut_conflicts(host)
     for kind in dict.fromkeys(record.type for record in host.requested if record.type != "CNAME"):
-        yield from _of_type(host, kind)
+        yield from _type_conflicts(host, kind)
 
 
 def _is_the_cut(record: Record, there: HostView) -> bool:
     return record.type == "NS" and there.zone_cut == there.name
 
 
-def _at_zone_cut(host: _Host, requested: Sequence[Record]) -> Iterator[Conflict]:
-    """Records that the other zone already has are in place."""
+def _zone_cut_conflicts(host: _Host, requested: Sequence[Record]) -> Iterator[Conflict]:
+    """Report the name servers of a zone cut above requested records, unless the other zone already has these."""
     if all(matches(record, host.there.answer(record.type).values) for record in requested):
         return
     cut = host.there.zone_cut or ""
@@ -163,7 +180,7 @@ def _at_zone_cut(host: _Host, requested: Sequence[Record]) -> Iterator[Conflict]
         )
 
 
-def _with_existing_cname(host: _Host) -> Iterator[Conflict]:
+def _existing_cname_conflicts(host: _Host) -> Iterator[Conflict]:
     wanted, others = host.of_type("CNAME"), len(host.requested) - len(host.of_type("CNAME"))
     for value, record in host.existing("CNAME"):
         if others:
@@ -173,7 +190,7 @@ def _with_existing_cname(host: _Host) -> Iterator[Conflict]:
             yield Conflict(record, Rule.OTHER_VALUE, f"{host.label} has a CNAME to {value}, and can have only one.")
 
 
-def _with_requested_cname(host: _Host) -> Iterator[Conflict]:
+def _requested_cname_conflicts(host: _Host) -> Iterator[Conflict]:
     wanted = host.of_type("CNAME")
     if not wanted:
         return
@@ -185,17 +202,17 @@ def _with_requested_cname(host: _Host) -> Iterator[Conflict]:
             reason = f"{host.label} has the {kind} record {value}, and a CNAME cannot stand beside it."
             yield Conflict(record, Rule.CNAME_BESIDE, reason)
     for each in wanted:
-        yield from _circle(host, normal_name(each.value))
+        yield from _cname_circle_conflicts(host, normal_name(each.value))
 
 
 def _is_flattened_already(host: _Host, wanted: Sequence[Record]) -> bool:
-    """Whether the apex has addresses of the CNAME's target, and no others."""
+    """Return whether the apex has addresses of the CNAME's target, and no others."""
     here = {value for kind in _ADDRESSES for value in host.there.values(kind)}
     there = {address for each in wanted for address in host.view.addresses.get(normal_name(each.value), ())}
     return bool(here) and here <= there
 
 
-def _circle(host: _Host, target: str) -> Iterator[Conflict]:
+def _cname_circle_conflicts(host: _Host, target: str) -> Iterator[Conflict]:
     chain = host.view.chains.get(target)
     names = (target, *(chain.names if chain else ()))
     if host.there.name not in names[1:]:
@@ -208,7 +225,7 @@ def _circle(host: _Host, target: str) -> Iterator[Conflict]:
     )
 
 
-def _with_requested_cut(host: _Host) -> Iterator[Conflict]:
+def _requested_cut_conflicts(host: _Host) -> Iterator[Conflict]:
     if not host.of_type("NS") or host.there.name == host.view.apex or host.there.zone_cut is not None:
         return
     for kind in host.there.answers:
@@ -219,25 +236,27 @@ def _with_requested_cut(host: _Host) -> Iterator[Conflict]:
             yield Conflict(record, Rule.ZONE_CUT, reason)
 
 
-def _of_type(host: _Host, kind: RecordType) -> Iterator[Conflict]:
+def _type_conflicts(host: _Host, kind: RecordType) -> Iterator[Conflict]:
     wanted = host.of_type(kind)
     if kind == "TXT":
-        yield from _of_spf(host, wanted)
+        yield from _spf_conflicts(host, wanted)
     purposes = {_purpose(kind, normal_value(kind, record.value)) for record in wanted}
     rule = Rule.OTHER_MAIL_SERVER if kind == "MX" else Rule.OTHER_VALUE
     for value, record in host.existing(kind):
         is_spf = kind == "TXT" and spf.is_spf(value)
         if is_spf or _purpose(kind, value) not in purposes or any(matches(each, [value]) for each in wanted):
             continue
-        yield Conflict(record, rule, f"{host.label} has {_described(kind)} {value}, which the request does not name.")
+        yield Conflict(
+            record, rule, f"{host.label} has {_describe_record(kind)} {value}, which the request does not name."
+        )
 
 
-def _described(kind: RecordType) -> str:
+def _describe_record(kind: RecordType) -> str:
     return "the mail server" if kind == "MX" else f"the {kind} record"
 
 
 def _purpose(kind: RecordType, value: str) -> str:
-    """Equal for records of which a program reads only one, or all as one set."""
+    """Return a key that is equal for records of which a program reads only one, or all as one set."""
     if kind == "CAA":
         return value.split(" ", 2)[1]
     if kind != "TXT":
@@ -248,7 +267,7 @@ def _purpose(kind: RecordType, value: str) -> str:
     return key.strip().lower() if separator else ""
 
 
-def _of_spf(host: _Host, wanted: Sequence[Record]) -> Iterator[Conflict]:
+def _spf_conflicts(host: _Host, wanted: Sequence[Record]) -> Iterator[Conflict]:
     requested = [text for record in wanted if spf.is_spf(text := normal_value("TXT", record.value))]
     existing = [value for value in host.there.values("TXT") if spf.is_spf(value)]
     if not requested or not existing:
@@ -258,12 +277,12 @@ def _of_spf(host: _Host, wanted: Sequence[Record]) -> Iterator[Conflict]:
         return
     for value in existing:
         if value not in requested:
-            reason = f"{host.label} has the SPF record {value}, and mail servers accept only one. {_advice(merged)}"
+            reason = f"{host.label} has the SPF record {value}, and mail servers accept only one. {_spf_advice(merged)}"
             suggested = merged.text if merged.is_publishable else None
             yield Conflict(host.record("TXT", value), Rule.SPF, reason, suggested)
 
 
-def _advice(merged: spf.Merged) -> str:
+def _spf_advice(merged: spf.Merged) -> str:
     if merged.lookups is None:
         return "Whether the merged record stays within ten DNS look-ups is unknown: a record it includes has no answer."
     if not merged.is_publishable:
@@ -271,13 +290,13 @@ def _advice(merged: spf.Merged) -> str:
     return "Publish the merged record in its place."
 
 
-def _of_certificates(
+def _certificate_conflicts(
     by_host: dict[str, list[Record]], view: ZoneView, certificates: CertificateNeeds
 ) -> Iterator[Conflict]:
     if not certificates.identities:
         return
     for host in sorted(certificates.hosts):
-        owner, existing, requested = _authorization(host, by_host, view)
+        owner, existing, requested = _find_authorization(host, by_host, view)
         if any(caa.may_issue((*existing, *requested), names, account) for names, account in certificates.identities):
             continue
         name = next((name for names, _ in certificates.identities for name in names), None)
@@ -290,11 +309,14 @@ def _of_certificates(
                 yield Conflict(existing_record(view.apex, owner, "CAA", value), Rule.CAA, reason, suggested)
 
 
-def _authorization(
+def _find_authorization(
     host: str, by_host: dict[str, list[Record]], view: ZoneView
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The closest name with CAA records once the requested ones are there: its name, existing and requested values. A
-    requested CNAME leaves its host no records of its own."""
+    """Find the closest name with CAA records once the requested ones are there.
+
+    Returns that name, its existing and its requested values. A requested CNAME leaves its host no records of its
+    own.
+    """
     name = host
     while name.endswith(view.apex):
         requested = by_host.get(name, ())
@@ -309,7 +331,7 @@ def _authorization(
 
 
 def _contradictions(host: _Host, by_host: dict[str, list[Record]]) -> Iterator[Conflict]:
-    """Requested records that no zone can hold together."""
+    """Report requested records that no zone can hold together."""
     aliases = host.of_type("CNAME")
     values = {normal_name(record.value) for record in aliases}
     others = {record.type for record in host.requested} - {"CNAME"}
@@ -325,7 +347,10 @@ def _contradictions(host: _Host, by_host: dict[str, list[Record]]) -> Iterator[C
 
 
 def _requested_cut(host: _Host, by_host: dict[str, list[Record]]) -> str | None:
-    """The name, at or above this one, that the request delegates; None if what is requested here is that alone."""
+    """Return the name, at or above this one, that the request delegates.
+
+    None if what is requested here is that delegation alone.
+    """
     name, apex = host.there.name, host.view.apex
     while name != apex and name.endswith(f".{apex}"):
         types = {record.type for record in by_host.get(name, ())}

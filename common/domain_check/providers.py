@@ -57,9 +57,12 @@ CAREFUL = Capabilities()
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """`id` is stable and empty for an unknown provider. `domain_connect_id`: its providerId there. `api`: the name of
-    its API in dns-lexicon. `sources`: the page that a claim comes from, by the claim's field; a capability without a
-    source is a careful default."""
+    """A company that hosts zones, and what can be set up there.
+
+    `id` is stable and empty for an unknown provider. `domain_connect_id`: its providerId in Domain Connect. `api`:
+    the name of its API in dns-lexicon. `sources`: the page that a claim comes from, by the claim's field; a
+    capability without a source is a careful default.
+    """
 
     id: str
     name: str
@@ -71,6 +74,7 @@ class Provider:
 
     @property
     def is_known(self) -> bool:
+        """Whether the table has this provider."""
         return bool(self.id)
 
 
@@ -78,61 +82,74 @@ UNKNOWN = Provider("", "Unknown")
 
 
 def find_provider(name_servers: Sequence[str], soa: str = "") -> Provider:
-    """The provider of a zone with these name servers. `soa` is the zone's SOA in normal form (``mname rname …``); it
-    decides where the name servers' names tell nothing. Names are in normal form."""
+    """Find the provider of a zone with these name servers.
+
+    `soa` is the zone's SOA in normal form (``mname rname …``); it decides where the name servers' names tell
+    nothing. Names are in normal form.
+    """
     table = provider_table()
-    return table.of_servers(name_servers) or table.of_soa(soa) or _unknown(name_servers)
+    return table.of_servers(name_servers) or table.of_soa(soa) or _unknown_provider(name_servers)
 
 
 class ProviderTable:
-    """Immutable; made of the content of ``providers.json``. A look-up reads only the patterns that share the name's
-    last labels."""
+    """Finds providers by names of servers. Immutable; made of the content of ``providers.json``.
+
+    A look-up reads only the patterns that share the name's last labels.
+    """
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.providers: list[Provider] = []
         self._patterns: dict[str, list[_Pattern]] = {}
         for row in content["providers"]:
-            provider = _provider(row, content["sources"])
+            provider = _parse_provider(row, content["sources"])
             self.providers.append(provider)
             for text in row["name_servers"]:
                 pattern = _Pattern(text, provider)
                 self._patterns.setdefault(pattern.key, []).append(pattern)
 
     def of_servers(self, names: Iterable[str]) -> Provider | None:
-        """The provider of most of the name servers; among equals, of the one that is named first."""
+        """Return the provider of most of the name servers; among equals, of the one that is named first."""
         found = [provider for provider in map(self.of_server, names) if provider is not None]
         counts = Counter(provider.id for provider in found)
         return max(found, key=lambda provider: counts[provider.id], default=None)
 
     def of_soa(self, soa: str) -> Provider | None:
-        """By the primary server and the mailbox of a zone: with vanity name servers, often still the provider's."""
+        """Return the provider of a zone's primary server and mailbox.
+
+        With vanity name servers, these are often still the provider's.
+        """
         return self.of_servers(soa.split()[:2])
 
     def of_server(self, name: str) -> Provider | None:
-        keys = (_end(name, 2), _end(name, 1))
+        """Return the provider of one name server, by the longest pattern that fits."""
+        keys = (_last_labels(name, 2), _last_labels(name, 1))
         fitting = [pattern for key in keys for pattern in self._patterns.get(key, ()) if pattern.fits(name)]
         return max(fitting, key=lambda pattern: pattern.length).provider if fitting else None
 
 
 class _Pattern:
-    """``key``: its last two labels, or only the last one if there is a ``*`` in them."""
+    """A pattern for names of name servers.
+
+    ``key``: its last two labels, or only the last one if there is a ``*`` in them.
+    """
 
     def __init__(self, text: str, provider: Provider) -> None:
         self.provider = provider
-        self.key = _end(text, 1 if "*" in _end(text, 2) else 2)
+        self.key = _last_labels(text, 1 if "*" in _last_labels(text, 2) else 2)
         self.length = len(text)
         self._expression = re.compile(rf"(?:.+\.)?{re.escape(text)}".replace(r"\*", "[a-z0-9-]*"))
 
     def fits(self, name: str) -> bool:
+        """Return whether the whole name fits the pattern."""
         return self._expression.fullmatch(name) is not None
 
 
-def _end(name: str, labels: int) -> str:
+def _last_labels(name: str, labels: int) -> str:
     return ".".join(name.split(".")[-labels:])
 
 
-def _provider(row: Mapping[str, Any], pages: Mapping[str, str]) -> Provider:
-    """`pages`: URLs by the short names that sources have in the file."""
+def _parse_provider(row: Mapping[str, Any], pages: Mapping[str, str]) -> Provider:
+    """Read a row of the table; `pages` are URLs by the short names that sources have in the file."""
     claims: Mapping[str, Mapping[str, Any]] = row["capabilities"]
     sources = {name: claim["source"] for name, claim in claims.items()} | row["sources"]
     return Provider(
@@ -146,8 +163,8 @@ def _provider(row: Mapping[str, Any], pages: Mapping[str, str]) -> Provider:
     )
 
 
-def _unknown(name_servers: Sequence[str]) -> Provider:
-    """Named after the registrable domain that most of the name servers are under."""
+def _unknown_provider(name_servers: Sequence[str]) -> Provider:
+    """Name an unknown provider after the registrable domain that most of the name servers are under."""
     names = Counter(filter(None, map(_registrable, name_servers)))
     return Provider("", names.most_common(1)[0][0]) if names else UNKNOWN
 
@@ -161,6 +178,6 @@ def _registrable(name: str) -> str | None:
 
 @cache
 def provider_table() -> ProviderTable:
-    """As packaged; read once, at the first look-up."""
+    """Return the table as packaged; it is read once, at the first look-up."""
     text = resources.files("common.domain_check").joinpath("providers.json").read_text("utf-8")
     return ProviderTable(json.loads(text))

@@ -48,7 +48,10 @@ _HEADERS = {"Accept": "application/rdap+json, application/json", "User-Agent": "
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """`location`: where a redirection leads. `pause_seconds`: what a server asks for that has too much to do."""
+    """A server's response.
+
+    `location`: where a redirection leads. `pause_seconds`: what a server asks for that has too much to do.
+    """
 
     status: int
     body: bytes = b""
@@ -57,14 +60,17 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedEntry:
     entry: RegistryEntry
     asked_at: float  # monotonic
 
 
 class RdapClient:
-    """One a process; closed by its creator. Mutable state: answers, the least recently used dropped first; requests
-    that run, by domain; and by server, its queue and until when it is paused."""
+    """Asks RDAP servers about domains. A process makes one; its creator closes it.
+
+    Mutable state: answers, the least recently used dropped first; requests that run, by domain; and by server, its
+    queue and until when it is paused.
+    """
 
     def __init__(
         self,
@@ -80,15 +86,17 @@ class RdapClient:
         self._clock = clock
         self._bootstrap = bootstrap
         self._slot_seconds = slot_seconds
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _CachedEntry] = OrderedDict()
         self._running: dict[str, asyncio.Future[RegistryEntry | RdapFailure]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._queues: dict[str, FairQueue] = {}
         self._paused_until: dict[str, float] = {}
 
     async def find(self, name: str, tenant: str) -> RegistryEntry | RdapFailure | None:
-        """What the registry has on `name`, a domain in canonical form; None where its top-level domain has no RDAP
-        server. It ends within `_ANSWER_SECONDS`."""
+        """Find what the registry has on `name`, a domain in canonical form. It ends within `_ANSWER_SECONDS`.
+
+        None where its top-level domain has no RDAP server.
+        """
         servers = (await self._bootstrap()).find(name)
         if not servers:
             return None
@@ -96,17 +104,18 @@ class RdapClient:
         if kept is not None and self._clock.monotonic() - kept.asked_at < _FRESH_SECONDS:
             self._kept.move_to_end(name)
             return kept.entry
-        found = await self._ask_once(name, _preferred(servers), tenant)
-        if isinstance(found, RdapFailure) and kept is not None and self._holds_on(kept.entry):
+        found = await self._ask_once(name, _preferred_server(servers), tenant)
+        if isinstance(found, RdapFailure) and kept is not None and self._is_still_registered(kept.entry):
             return kept.entry
         return found
 
     async def close(self) -> None:
+        """Cancel the requests that run."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _holds_on(self, entry: RegistryEntry) -> bool:
+    def _is_still_registered(self, entry: RegistryEntry) -> bool:
         return entry.expires_at is not None and not entry.has_expired(self._clock.now())
 
     async def _ask_once(self, name: str, server: str, tenant: str) -> RegistryEntry | RdapFailure:
@@ -125,7 +134,10 @@ class RdapClient:
     async def _ask_in_turn(
         self, name: str, server: str, tenant: str, answered: asyncio.Future[RegistryEntry | RdapFailure]
     ) -> None:
-        """The slot is held for `_slot_seconds` at least, which bounds the rate."""
+        """Ask a server when it is the tenant's turn.
+
+        The slot is held for `_slot_seconds` at least, which bounds the rate.
+        """
         queue = self._queues.setdefault(server, FairQueue(_AT_ONCE, most_waiting_per_tenant=_MOST_WAITING))
         found: RegistryEntry | RdapFailure = RdapFailure.BUSY
         try:
@@ -142,13 +154,13 @@ class RdapClient:
     def _settle(
         self, name: str, answered: asyncio.Future[RegistryEntry | RdapFailure], found: RegistryEntry | RdapFailure
     ) -> None:
-        """Give the answer to those that wait for it; the first one counts."""
+        """Give the answer to the callers that wait for it; the first one counts."""
         if answered.done():
             return
         del self._running[name]
         answered.set_result(found)
         if isinstance(found, RegistryEntry):
-            self._kept[name] = _Kept(found, self._clock.monotonic())
+            self._kept[name] = _CachedEntry(found, self._clock.monotonic())
             self._kept.move_to_end(name)
             if len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
@@ -168,13 +180,16 @@ class RdapClient:
             return RdapFailure.UNAVAILABLE
 
 
-def _preferred(servers: tuple[str, ...]) -> str:
-    """RFC 9224 §3: https where there is a choice."""
+def _preferred_server(servers: tuple[str, ...]) -> str:
+    """Return the first server over https, or else the first one (RFC 9224 §3)."""
     return next((url for url in servers if url.startswith("https:")), servers[0])
 
 
 async def get(resolver: Resolver, policy: AddressPolicy, url: str, *, most_bytes: int = _MOST_BYTES) -> Response:
-    """GET, redirections followed. Raises: aiohttp.ClientError, OSError, ValueError, TimeoutError, `InvalidRdap`."""
+    """GET a URL, following redirections.
+
+    Raises: aiohttp.ClientError, OSError, ValueError, TimeoutError, `InvalidRdap`.
+    """
     for _ in range(_MOST_REDIRECTIONS + 1):
         response = await _get_once(resolver, policy, url, most_bytes)
         if response.location is None:

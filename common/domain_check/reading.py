@@ -40,8 +40,11 @@ Types = dict[str, set[RecordType]]
 async def read_zone(
     questions: Pass, apex: str, requested: Sequence[Record] = (), *, certificate_hosts: Collection[str] = ()
 ) -> ZoneView:
-    """`requested`: the hosts of these records, at most `MOST_RECORDS`, are read as `find_conflicts` needs them.
-    `certificate_hosts`: absolute names whose CAA records are read too, up to the apex."""
+    """Read a zone: its servers, and the hosts that conflicts with `requested` depend on.
+
+    `requested`: the hosts of these records, at most `MOST_RECORDS`, are read as `find_conflicts` needs them.
+    `certificate_hosts`: absolute names whose CAA records are read too, up to the apex.
+    """
     zone = questions.zone_questions(_MOST_QUESTIONS, apex)
     if not requested and not certificate_hosts:
         return ZoneView(apex, *await _read_servers(zone, apex))
@@ -59,8 +62,11 @@ async def read_zone(
 
 
 def types_to_ask(requested: Iterable[Record], apex: str, certificate_hosts: Iterable[str] = ()) -> Types:
-    """Per name: its zone cut; what it has of the requested types, or of all types where a CNAME or a zone cut is
-    requested; a CNAME; and CAA records on the way from a certificate's host to the apex. Pure."""
+    """Decide which record types of which names are asked for. Pure.
+
+    Per name: its zone cut; what it has of the requested types, or of all types where a CNAME or a zone cut is
+    requested; a CNAME; and CAA records on the way from a certificate's host to the apex.
+    """
     requested = list(requested)
     types: Types = {name: {"NS"} for name in hosts_concerned(requested, apex)}
     for record in requested:
@@ -75,7 +81,7 @@ def types_to_ask(requested: Iterable[Record], apex: str, certificate_hosts: Iter
 
 
 async def _read_servers(zone: Authoritative, apex: str) -> tuple[Answer, Answer, Answer]:
-    """The delegation, and the zone's own NS and SOA."""
+    """Ask for the delegation, and the zone's own NS and SOA."""
     delegation, name_servers, soa = await asyncio.gather(
         zone.ask_parent(apex), zone.ask(apex, "NS"), zone.ask(apex, "SOA")
     )
@@ -100,12 +106,12 @@ async def _read_hosts(zone: Authoritative, apex: str, types: Types) -> Mapping[s
 
 
 def _without_alias(kinds: set[RecordType]) -> set[RecordType]:
-    """The question about a CNAME is left out where another one shows it; that about a zone cut does not."""
+    """Leave out the question about a CNAME where another one shows it; that about a zone cut does not."""
     return kinds - {"CNAME"} if kinds - {"CNAME", "NS"} else kinds
 
 
 def _alias_of(answers: Iterable[Answer]) -> Answer:
-    """What answers about other types of a name show of its CNAME."""
+    """Return what answers about other types of a name show of its CNAME."""
     found = list(answers)
     known = [
         Answer(Outcome.RECORDS, answer.aliases, answer.is_disputed, answer.ttl_seconds)
@@ -127,7 +133,7 @@ async def _ask_all(zone: Authoritative, apex: str, types: Types) -> dict[str, di
 
 
 def _absence(found: Mapping[RecordType, Answer], is_apex: bool) -> Answer | None:
-    """The answer to every other type, where these answers tell it."""
+    """Return the answer to every other type, where these answers show it."""
     if not is_apex and _has_cut(found):
         return Answer(Outcome.NO_DATA)
     if "CNAME" in found and found["CNAME"].values:
@@ -137,7 +143,7 @@ def _absence(found: Mapping[RecordType, Answer], is_apex: bool) -> Answer | None
 
 
 def _ask(zone: Authoritative, apex: str, name: str, kind: RecordType) -> Awaitable[Answer]:
-    """The NS records of a name below the apex are its delegation, which the zone above knows."""
+    """Ask about one name; the NS records of a name below the apex are its delegation, which the zone above knows."""
     return zone.ask_parent(name) if kind == "NS" and name != apex else zone.ask(name, kind)
 
 
@@ -146,7 +152,7 @@ def _has_cut(found: Mapping[RecordType, Answer]) -> bool:
 
 
 def _below_cut(host: HostView, cuts: Mapping[str, tuple[str, ...]]) -> HostView:
-    """The host with the zone cut that is closest to the apex."""
+    """Return the host with the zone cut that is closest to the apex."""
     above = [cut for cut in cuts if host.name == cut or host.name.endswith(f".{cut}")]
     cut = min(above, key=len, default=None)
     return host if cut is None else replace(host, zone_cut=cut, delegated_to=cuts[cut])
@@ -178,7 +184,7 @@ def _names_above(name: str, apex: str) -> list[str]:
 async def _read_targets(
     questions: Pass, apex: str, requested: Iterable[Record]
 ) -> tuple[Mapping[str, Chain], Mapping[str, frozenset[str]]]:
-    """Where targets of requested CNAMEs lead, and the addresses of those at the apex."""
+    """Find where targets of requested CNAMEs lead, and the addresses of those at the apex."""
     aliases = [record for record in requested if record.type == "CNAME"]
     targets = list(dict.fromkeys(normal_name(record.value) for record in aliases))
     at_apex = list({normal_name(record.value) for record in aliases if owner_name(record, apex) == apex})
@@ -195,7 +201,7 @@ async def _addresses(questions: Pass, name: str) -> frozenset[str]:
 
 
 async def _read_requested_spf(questions: Pass, requested: Iterable[Record]) -> dict[str, Answer] | None:
-    """What the requested SPF records include; None if there are none."""
+    """Read what the requested SPF records include; None if there are no such records."""
     texts = [normal_value("TXT", record.value) for record in requested if record.type == "TXT"]
     if not any(map(spf.is_spf, texts)):
         return None
@@ -203,7 +209,7 @@ async def _read_requested_spf(questions: Pass, requested: Iterable[Record]) -> d
 
 
 async def _read_included(questions: Pass, texts: Iterable[str], known: dict[str, Answer]) -> dict[str, Answer]:
-    """The TXT records of all names that SPF records among `texts` include, directly or not."""
+    """Read the TXT records of all names that SPF records among `texts` include, directly or not."""
     found, texts = dict(known), list(texts)
     while True:
         names = {name for text in texts if spf.is_spf(text) for name in spf.included_names(text)} - found.keys()
@@ -216,15 +222,19 @@ async def _read_included(questions: Pass, texts: Iterable[str], known: dict[str,
 
 
 def unknown_outcome(view: ZoneView) -> Outcome | None:
-    """Why nothing can be said of the zone; None if the zone above and the zone's own servers have answered. Pure."""
+    """Return why nothing can be said of the zone, or None if its servers and the parent's have answered. Pure."""
     if not view.delegation.outcome.is_known:
         return view.delegation.outcome
     if view.delegation.outcome is Outcome.NO_NAME:
         return None
-    answers = (view.name_servers, view.soa, *(answer for host in view.hosts.values() for answer in _needed(host)))
+    answers = (
+        view.name_servers,
+        view.soa,
+        *(answer for host in view.hosts.values() for answer in _deciding_answers(host)),
+    )
     return next((answer.outcome for answer in answers if not answer.outcome.is_known), None)
 
 
-def _needed(host: HostView) -> Iterable[Answer]:
-    """Below a zone cut, the delegation decides, whether or not the servers of that zone answer."""
+def _deciding_answers(host: HostView) -> Iterable[Answer]:
+    """Return the answers that decide about a host: below a zone cut none, because the delegation decides."""
     return () if host.zone_cut is not None else host.answers.values()

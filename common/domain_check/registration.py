@@ -35,7 +35,7 @@ class InvalidRdap(FrontageError):
 
 
 class RdapFailure(StrEnum):
-    """Why RDAP has no answer. The values are what the API shows as ``code``."""
+    """Why RDAP has no answer; the values are what the API shows as ``code``."""
 
     UNAVAILABLE = "rdap_unavailable"
     BUSY = "rdap_busy"  # its budget is used up, or the server asks for a pause
@@ -43,24 +43,30 @@ class RdapFailure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RegistryEntry:
-    """What a registry answers about a domain. `expires_at`: None if it is not stated."""
+    """What a registry answers about a domain; `expires_at` is None if it is not stated."""
 
     is_registered: bool
     expires_at: datetime | None = None
     statuses: frozenset[str] = frozenset()
 
     def has_expired(self, now: datetime) -> bool:
+        """Return whether the domain has expired, or the registry is about to delete it."""
         return not self.statuses.isdisjoint(_ENDING) or (self.expires_at is not None and self.expires_at <= now)
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
+    """Whether a domain is registered, and whether that has expired."""
+
     is_registered: bool
     has_expired: bool
 
 
 def decide(delegation: Answer, entry: RegistryEntry | RdapFailure | None, now: datetime) -> Registration | RdapFailure:
-    """`delegation` must be known. `entry` None: the top-level domain has no RDAP server."""
+    """Decide whether a domain is registered, by its delegation and its registry.
+
+    `delegation` must be known. `entry` None: the top-level domain has no RDAP server.
+    """
     if isinstance(entry, RdapFailure):
         return entry
     is_in_zone = delegation.outcome is not Outcome.NO_NAME
@@ -70,7 +76,10 @@ def decide(delegation: Answer, entry: RegistryEntry | RdapFailure | None, now: d
 
 
 def read_entry(status: int, body: bytes, name: str) -> RegistryEntry:
-    """An RDAP server's response to the question about `name`. Raises: `InvalidRdap`."""
+    """Read an RDAP server's response to the question about `name`.
+
+    Raises: `InvalidRdap`.
+    """
     if status == 404:
         return RegistryEntry(is_registered=False)
     if status != 200:
@@ -89,7 +98,7 @@ def _action(event: Any) -> str:
 
 
 def _time(event: Mapping[str, Any]) -> datetime | None:
-    """RFC 3339; a time without a zone is taken as UTC."""
+    """Parse the time of an event (RFC 3339); one without a zone is taken as UTC."""
     try:
         at = datetime.fromisoformat(str(event.get("eventDate", "")))
     except ValueError:
@@ -116,14 +125,20 @@ def _object(body: bytes) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Which RDAP servers answer for which domains. `servers`: base URLs that end with a slash, by domain; `published`:
-    the file's own time, as text of RFC 3339 in UTC, so that the later of two is the greater."""
+    """The RDAP servers of domains.
+
+    `servers`: base URLs that end with a slash, by domain; `published`: the file's own time, as text of RFC 3339 in
+    UTC, so that the later of two is the greater.
+    """
 
     published: str
     servers: Mapping[str, tuple[str, ...]]
 
     def find(self, name: str) -> tuple[str, ...]:
-        """By the longest domain that `name` is beneath (RFC 9224 §4); none if it has no RDAP server."""
+        """Return the servers of the longest domain that `name` is beneath (RFC 9224 §4).
+
+        None if it has no RDAP server.
+        """
         while name:
             if found := self.servers.get(name):
                 return found
@@ -135,12 +150,15 @@ NO_SERVERS = Bootstrap("", MappingProxyType({}))
 
 
 def fewest_domains(source: str) -> int:
-    """How many domains a whole file from this URL has at least; one of the operator's own may be short."""
+    """Return how many domains a whole file from this URL has at least; one of the operator's own may be short."""
     return _FEWEST_TLDS if source == IANA_RDAP_BOOTSTRAP else 1
 
 
 def parse_bootstrap(body: bytes, *, fewest: int = _FEWEST_TLDS) -> Bootstrap:
-    """Raises: `InvalidRdap`, also for a file with fewer than `fewest` domains."""
+    """Parse a bootstrap file.
+
+    Raises: `InvalidRdap`, also for a file with fewer than `fewest` domains.
+    """
     content = _object(body)
     servers: dict[str, tuple[str, ...]] = {}
     for service in _list(content.get("services")):
@@ -158,5 +176,5 @@ def parse_bootstrap(body: bytes, *, fewest: int = _FEWEST_TLDS) -> Bootstrap:
 
 @cache
 def packaged_bootstrap() -> Bootstrap:
-    """The file as packaged; read once, at the first use."""
+    """Return the file as packaged; it is read once, at the first use."""
     return parse_bootstrap(resources.files("common.domain_check").joinpath("rdap_bootstrap.json").read_bytes())

@@ -28,18 +28,22 @@ _LOOKED_UP = frozenset({"include", "a", "mx", "ptr", "exists"})
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """`lookups` is the number that is known of; None where an included record could not be asked."""
+    """The record that replaces several SPF records.
+
+    `lookups` is the number that is known of; None where an included record could not be asked.
+    """
 
     text: str
     lookups: int | None
 
     @property
     def is_publishable(self) -> bool:
+        """Whether mail servers accept the record: it takes no more look-ups than they make."""
         return self.lookups is not None and self.lookups <= MOST_LOOKUPS
 
 
 def is_spf(text: str) -> bool:
-    """§4.5: the version, and a space or nothing after it."""
+    """Return whether a text is an SPF record: the version, and a space or nothing after it (§4.5)."""
     return text[: len(_VERSION)].lower() == _VERSION and text[len(_VERSION) :][:1] in ("", " ")
 
 
@@ -60,12 +64,15 @@ def merge(existing: Sequence[str], requested: Iterable[str], texts: Mapping[str,
 
 
 def is_covered(existing: str, merged: Merged) -> bool:
-    """Whether the existing record already allows all that the merged one does."""
+    """Return whether the existing record already allows all that the merged one does."""
     return sorted(map(_key, existing.split())) == sorted(map(_key, merged.text.split()))
 
 
 def included_names(text: str) -> list[str]:
-    """The names whose records a mail server reads for this one, without those that depend on the mail (§7)."""
+    """Return the names whose records a mail server reads for this one.
+
+    Names that depend on the mail are left out (§7).
+    """
     terms = _Terms.of(text)
     includes = [_target(each) for each in terms.mechanisms if _name(each) == "include"]
     names = [*includes, *([terms.redirect] if terms.redirect and terms.policy is None else [])]
@@ -73,8 +80,10 @@ def included_names(text: str) -> list[str]:
 
 
 def count_lookups(text: str, texts: Mapping[str, Answer]) -> int | None:
-    """With those of the included records; None where one of them could not be asked. More than `MOST_LOOKUPS` are not
-    counted to the end."""
+    """Count the DNS look-ups of a record, with those of the records it includes.
+
+    None where one of them could not be asked. More than `MOST_LOOKUPS` are not counted to the end.
+    """
     return _count(text, texts, frozenset())
 
 
@@ -109,6 +118,7 @@ class _Terms:
 
     @classmethod
     def of(cls, text: str) -> _Terms:
+        """Parse a record."""
         terms = text.split()[1:]
         modifiers = tuple(term for term in terms if _is_modifier(term))
         mechanisms = [term for term in terms if not _is_modifier(term)]
@@ -117,6 +127,7 @@ class _Terms:
         return cls(tuple(term for term in mechanisms if _name(term) != "all"), policy, modifiers, redirect)
 
     def redirects_as_includes(self, *, but: str | None) -> list[str]:
+        """Return the record's redirect as an ``include``, unless it leads where `but` leads."""
         has_own = self.redirect is not None and self.policy is None
         return [f"include:{self.redirect}"] if has_own and self.redirect != but else []
 
@@ -137,5 +148,8 @@ def _target(term: str) -> str:
 
 
 def _key(term: str) -> str:
-    """Equal for terms that mean the same: ``+`` is the default (§4.6.2), and names have no case."""
+    """Return a key that is equal for terms that mean the same.
+
+    ``+`` is the default (§4.6.2), and names have no case.
+    """
     return term.lower().removeprefix("+")

@@ -31,14 +31,15 @@ class HostView:
     delegated_to: tuple[str, ...] = ()
 
     def values(self, kind: RecordType) -> tuple[str, ...]:
-        """The values that the name itself has, in normal form: none of a wildcard's."""
+        """Return the values that the name itself has, in normal form: none of a wildcard's."""
         return () if self.wildcard is not None else self.answer(kind).values
 
     def answer(self, kind: RecordType) -> Answer:
+        """Return the answer about one type, or `NOT_ASKED`."""
         return self.answers.get(kind, NOT_ASKED)
 
     def records(self, apex: str) -> Iterator[Record]:
-        """Every record of the name itself."""
+        """Yield every record of the name itself."""
         for kind, answer in self.answers.items():
             for value in self.values(kind):
                 yield existing_record(apex, self.name, kind, value, answer.ttl_seconds)
@@ -64,7 +65,7 @@ class ZoneView:
     addresses: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def host(self, name: str) -> HostView:
-        """Of a name that was not asked about, nothing is known."""
+        """Return what is known of a name: nothing if it was not asked about."""
         return self.hosts.get(name) or HostView(name, {})
 
     @property
@@ -74,13 +75,16 @@ class ZoneView:
 
 
 def relative_host(name: str, apex: str) -> str:
-    """The host of an absolute name as people write it: ``@`` for the apex, a final dot for a name outside of it."""
+    """Return the host of an absolute name as people write it.
+
+    ``@`` for the apex, a final dot for a name outside of it.
+    """
     if name != apex and not name.endswith(f".{apex}"):
         return f"{name}."
     return name.removesuffix(apex).removesuffix(".") or APEX
 
 
 def existing_record(apex: str, name: str, kind: RecordType, value: str, ttl_seconds: int = 0) -> Record:
-    """The record that a value of a zone is: its host relative to the apex, an MX record's priority apart."""
+    """Make the record of a value in a zone: its host relative to the apex, an MX record's priority apart."""
     priority, rest = preference(value) if kind == "MX" else (None, value)
     return Record(kind, relative_host(name, apex), rest, ttl_seconds, priority)

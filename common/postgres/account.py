@@ -1,5 +1,7 @@
-"""Chooses the account the server runs as: the current user or, for root (which Postgres refuses), an existing
-unprivileged user."""
+"""Chooses the account that the server runs as.
+
+It is the current user or, for root (which Postgres refuses), an existing unprivileged user.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _CANDIDATES = ("frontage", "postgres", "nobody")
 
 
 def choose(home: Path) -> UnixAccount | None:
-    """None: run as the current user. The owner of an existing `home` wins, so that the cluster in it stays readable.
+    """Return the account that the server runs as, or None for the current user.
+
+    The owner of an existing `home` wins, so that the cluster in it stays readable.
 
     Raises: OperatorError when it is another user's, or no user fits.
     """

@@ -29,20 +29,22 @@ _STAGES = (Path("/var/lib"), Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - tru
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
+    """The server's programs."""
+
     postgres: Path
     initdb: Path
 
 
 def find(account: UnixAccount | None) -> Binaries:
-    """Programs that `account` can run (none: ourselves).
+    """Find programs that `account` can run; without one, this process' own user.
 
     Raises: OperatorError when the wheel is missing, does not run here, or can be reached nowhere.
     """
-    site = _site()
+    site = _package_directory()
     in_place = _binaries(site)
     if not in_place.postgres.exists():
         raise OperatorError(f"the package {_PACKAGE} holds no PostgreSQL 18: reinstall it")
-    if account is None or _runs(in_place, account):
+    if account is None or _can_run(in_place, account):
         return in_place
     for base in _STAGES:
         staged = base / _staged_name()
@@ -50,7 +52,7 @@ def find(account: UnixAccount | None) -> Binaries:
             _stage(site, staged)
         except OSError:
             continue
-        if _is_ours(staged) and _runs(_binaries(staged), account):
+        if _is_ours(staged) and _can_run(_binaries(staged), account):
             return _binaries(staged)
     raise OperatorError(
         f"the user {account.name} cannot run PostgreSQL from {in_place.postgres.parent}: "
@@ -59,12 +61,15 @@ def find(account: UnixAccount | None) -> Binaries:
 
 
 def require_installed() -> None:
-    """Raises: OperatorError, with what to install, when the package is missing."""
-    _site()
+    """Check that the package with the programs is installed.
+
+    Raises: OperatorError, with what to install, when it is missing.
+    """
+    _package_directory()
 
 
 def client_program(name: str) -> str:
-    """One of Postgres' client programs: the wheel's, or else the system's.
+    """Return the path of one of Postgres' client programs: the wheel's, or else the system's.
 
     Raises: OperatorError when there is none.
     """
@@ -81,8 +86,11 @@ def client_program(name: str) -> str:
     )
 
 
-def _site() -> Path:
-    """The directory the package lies in; found without importing it."""
+def _package_directory() -> Path:
+    """Return the directory that the package lies in, found without importing it.
+
+    Raises: OperatorError.
+    """
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise OperatorError(
@@ -97,7 +105,7 @@ def _binaries(site: Path) -> Binaries:
     return Binaries(programs / "postgres", programs / "initdb")
 
 
-def _runs(binaries: Binaries, account: UnixAccount) -> bool:
+def _can_run(binaries: Binaries, account: UnixAccount) -> bool:
     """Run the programs: no other test covers ACLs, noexec mounts and missing libraries together."""
     for program in (binaries.postgres, binaries.initdb):
         try:

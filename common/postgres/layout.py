@@ -14,6 +14,8 @@ from common.errors import OperatorError
 
 @dataclass(frozen=True, slots=True)
 class Layout:
+    """The paths of the embedded Postgres under a state directory."""
+
     state_dir: Path
 
     @property
@@ -28,20 +30,22 @@ class Layout:
 
     @property
     def server_lock(self) -> Path:
-        """Held by every process of the server for as long as one lives."""
+        """The lock that every process of the server holds for as long as one lives."""
         return self.state_dir / "postgres.lock"
 
     @property
     def password_file(self) -> Path:
+        """The file with the server's password."""
         return self.state_dir / "postgres.password"
 
     @property
     def socket_record(self) -> Path:
-        """Names the socket directory, so that the next start finds what a kill -9 left."""
+        """The file that names the socket directory, so that the next start finds what a kill -9 left."""
         return self.state_dir / "postgres.socket"
 
     @property
     def log(self) -> Path:
+        """The server's log."""
         return self.state_dir / "postgres.log"
 
 

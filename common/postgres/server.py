@@ -58,10 +58,10 @@ _TUNING = {
 
 
 class EmbeddedPostgres:
-    """A server under `state_dir`, a child of this process. The caller of `start` also calls `stop`, both from the main
-    thread.
+    """A server under `state_dir`, a child of this process.
 
-    `start` again after the server has died by itself brings it back under the same DSN.
+    The caller of `start` also calls `stop`, both from the main thread. `start` again after the server has died by
+    itself brings it back under the same DSN.
     """
 
     def __init__(self, state_dir: Path) -> None:
@@ -129,7 +129,10 @@ class EmbeddedPostgres:
         return _dsn(password, socket_dir)
 
     def is_ready(self) -> bool:
-        """Raises: OperatorError when the server has ended."""
+        """Return whether the server accepts connections.
+
+        Raises: OperatorError when the server has ended.
+        """
         if self.process.poll() is not None:
             raise OperatorError(f"the embedded Postgres did not start: {_last_log_line(self._layout.log)}")
         return cluster.reported_status(self._layout.data, self.process.pid) == "ready"
@@ -191,10 +194,13 @@ class EmbeddedPostgres:
         return starter.pid == os.getpid() and self._process is not None and self.pid is None
 
     def _fresh_socket_dir(self, account: UnixAccount | None) -> Path:
-        """Return the same directory after a crash of the server, so that the DSN stays valid; else a new one, recorded
-        before it is created."""
+        """Return an empty directory for the socket.
+
+        It is the same one after a crash of the server, so that the DSN stays valid; else a new one, recorded
+        before it is created.
+        """
         if self._socket_dir is not None:
-            _empty(self._socket_dir)
+            _remove_sockets(self._socket_dir)
             return self._socket_dir
         record = self._layout.socket_record
         if record.exists():
@@ -253,8 +259,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _socket_base(account: UnixAccount | None) -> Path:
-    """A directory with a short and plain name (a socket's path has 107 bytes, and the name becomes part of a
-    setting and of the DSN) that the server's user can walk to."""
+    """Return a directory that the server's user can walk to, with a short and plain name.
+
+    A socket's path has 107 bytes, and the name becomes part of a setting and of the DSN.
+
+    Raises: OperatorError.
+    """
     for base in (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")):  # noqa: S108
         is_plain = re.fullmatch(r"[\w./-]{1,60}", str(base), re.ASCII)
         is_open = account is None or _can_walk_to(base.resolve(), account)
@@ -275,7 +285,7 @@ def _can_enter(directory: os.stat_result, account: UnixAccount) -> bool:
     return bool(directory.st_mode & 0o001)
 
 
-def _empty(socket_dir: Path) -> None:
+def _remove_sockets(socket_dir: Path) -> None:
     for file in socket_dir.glob(".s.PGSQL.*"):
         file.unlink(missing_ok=True)
 
@@ -287,7 +297,7 @@ def _remove_socket_dir(path: Path) -> None:
 
 
 def _fresh_log(path: Path) -> BinaryIO:
-    """The server's log; the one of the start before is kept beside it."""
+    """Open a new log of the server; the one of the start before is kept beside it."""
     if path.exists():
         path.rename(path.with_suffix(".log.1"))
     return path.open("xb")

@@ -50,8 +50,11 @@ _ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
 
 @dataclass(frozen=True, slots=True)
 class CheckFindings:
-    """`verdicts` in the order of the records; `evidence` as JSON, a part of the `statements`, which are all of them.
-    `has_long_ttl`: a record's TTL is longer than the check interval."""
+    """What a check found out.
+
+    `verdicts` in the order of the records; `evidence` as JSON, a part of the `statements`, which are all of them.
+    `has_long_ttl`: a record's TTL is longer than the check interval.
+    """
 
     verdicts: list[RecordVerdict]
     evidence: list[dict[str, Any]]
@@ -61,14 +64,17 @@ class CheckFindings:
 
 @dataclass(frozen=True, slots=True)
 class _Queues:
-    """For the first question about each record, and for records in doubt: dead servers hold up only the latter."""
+    """The queues of all checks: for the first question about each record, and for records in doubt.
+
+    Servers that do not answer hold up only the latter.
+    """
 
     first: FairQueue
     doubts: FairQueue
 
 
 class RecordChecker:
-    """One a process; `check` may run any number of times at once."""
+    """Checks records. A process makes one; `check` may run any number of times at once."""
 
     def __init__(
         self, resolvers: SharedResolvers, authority: Authority, clock: Clock, *, interval_seconds: float
@@ -92,10 +98,12 @@ class RecordChecker:
         had_long_ttl: bool = False,
         within_seconds: float | None = None,
     ) -> CheckFindings:
-        """Records without an answer before the deadline are reported as unknown. `domain` is the apex that hosts are
-        relative to. Tenants share the capacity evenly, however many domains each has; by default a domain is its own
-        tenant. `had_long_ttl` is the last check's `CheckFindings.has_long_ttl`. `within_seconds`: a deadline
-        sooner than that of each group of records."""
+        """Check the records of a domain; those without an answer before the deadline are reported as unknown.
+
+        `domain` is the apex that hosts are relative to. Tenants share the capacity evenly, however many domains
+        each has; by default a domain is its own tenant. `had_long_ttl` is the last check's
+        `CheckFindings.has_long_ttl`. `within_seconds`: a deadline sooner than that of each group of records.
+        """
         run = CheckRun(
             self._resolvers,
             self._authority,
@@ -115,8 +123,11 @@ class RecordChecker:
 
 
 class CheckRun:
-    """One check. Mutable state: what was asked, by server and question; the answers; which of the zones' own servers
-    timed out; and the verdicts so far."""
+    """One check of a domain's records. Made by `RecordChecker.check`.
+
+    Mutable state: what was asked, by server and question; the answers; which of the zones' own servers timed out;
+    and the verdicts so far.
+    """
 
     def __init__(
         self,
@@ -132,7 +143,7 @@ class CheckRun:
         trusted_ttl_seconds: float,
         long_ttl_seconds: float,
     ) -> None:
-        """A resolver's "present" is believed up to `trusted_ttl_seconds`."""
+        """Prepare a check; a resolver's "present" is believed up to `trusted_ttl_seconds`."""
         self._resolvers = resolvers
         self._authority = authority
         self._clock = clock
@@ -155,7 +166,10 @@ class CheckRun:
         self._silent: set[HostPort] = set()
 
     async def run(self) -> None:
-        """Raises: TimeoutError when some records have no verdict in time."""
+        """Find the verdict of every record.
+
+        Raises: TimeoutError when some records have no verdict in time.
+        """
         try:
             await self._run()
         finally:
@@ -167,20 +181,26 @@ class CheckRun:
             await self._check_group(range(first, min(first + _AT_ONCE, len(self._records))))
 
     async def _check_group(self, numbers: range) -> None:
-        """Raises: TimeoutError."""
+        """Find the verdicts of some of the records.
+
+        Raises: TimeoutError.
+        """
         async with self._queues.first.slot(self._tenant, len(numbers)), asyncio.timeout(_ROUND_SECONDS):
             doubted = await self._ask_first(numbers)
         if doubted:
             async with self._queues.doubts.slot(self._tenant, len(doubted)), asyncio.timeout(_ROUND_SECONDS):
-                await asyncio.gather(*map(self._settle, doubted))
+                await asyncio.gather(*map(self._decide_doubted, doubted))
 
     async def _ask_first(self, numbers: range) -> list[int]:
-        """Records that the first resolver finds are present, if its answer cannot be too old. Returns the others."""
+        """Mark the records that the first resolver finds as present; return the others.
+
+        Also returned are those for which its answer may be too old.
+        """
         server, doubted = self._servers[0], []
         for number in numbers:
-            self._begin(server, *self._questions[number])
+            self._ask_once(server, *self._questions[number])
         for number in numbers:
-            answer = await self._begin(server, *self._questions[number])
+            answer = await self._ask_once(server, *self._questions[number])
             self._has_long_ttl |= answer.ttl_seconds > self._long_ttl_seconds
             is_fresh = answer.ttl_seconds <= self._trusted_ttl_seconds
             if is_fresh and judge_answer(self._records[number], answer) is RecordVerdict.PRESENT:
@@ -190,6 +210,7 @@ class CheckRun:
         return doubted
 
     def findings(self) -> CheckFindings:
+        """Return what the check has found so far."""
         doubted = {
             question
             for question, verdict in zip(self._questions, self._verdicts, strict=True)
@@ -202,9 +223,11 @@ class CheckRun:
             tuple(self._statements),
         )
 
-    async def _settle(self, number: int) -> None:
-        """The verdict of a record that the first resolver did not find, gave no answer about, or may have had for too
-        long."""
+    async def _decide_doubted(self, number: int) -> None:
+        """Find the verdict of a record that the first resolver does not decide.
+
+        It did not find the record, gave no answer about it, or may have had it for too long.
+        """
         record, question = self._records[number], self._questions[number]
         for server in self._servers:
             verdict = await self._judge(record, question, partial(self._ask_resolver, server))
@@ -217,15 +240,17 @@ class CheckRun:
                 return
 
     def _may_be_old(self, server: HostPort, question: Question) -> bool:
-        """Whether a cache may hold what this server answered about a record for longer than the check interval."""
+        """Return whether a cache may hold this server's answer about a record for longer than the check interval."""
         name, kind = question
         kinds = (kind, *_ADDRESS_TYPES) if (name, kind) == (self._apex, "CNAME") else (kind,)
         asked = [self._asked.get((server, name, each)) for each in kinds]
         return any(task and task.done() and task.result().ttl_seconds > self._trusted_ttl_seconds for task in asked)
 
     async def _confirm_present(self, record: Record, question: Question) -> RecordVerdict:
-        """By one server of the zone; if it does not find the record, by all of them, twice, as any resolver finds
-        them: of a zone on the move, resolvers may know different ones."""
+        """Ask one server of the zone; if it does not find the record, ask all of them, twice.
+
+        They are asked as any resolver finds them: of a zone on the move, resolvers may know different ones.
+        """
         if RecordVerdict.PRESENT in await self._ask_zone(record, question, most_servers=1):
             return RecordVerdict.PRESENT
         verdict = confirm_present(await self._ask_zone(record, question))
@@ -235,6 +260,7 @@ class CheckRun:
         return verdict
 
     async def _confirm(self, record: Record, question: Question, first: HostPort) -> RecordVerdict:
+        """Decide whether a record that a resolver did not find is missing."""
         others = [server for server in self._servers if server != first]
         second, authorities = await asyncio.gather(
             asyncio.gather(*(self._judge(record, question, partial(self._ask_resolver, server)) for server in others)),
@@ -250,12 +276,15 @@ class CheckRun:
             authorities = await asyncio.gather(*(self._ask_stand_in(record, question, each) for each in self._servers))
         verdict = confirm(authorities, second)
         if verdict is RecordVerdict.MISSING and all(each is RecordVerdict.UNKNOWN for each in authorities):
-            return await self._insist(record, question)
+            return await self._confirm_by_repetition(record, question)
         return verdict
 
-    async def _insist(self, record: Record, question: Question) -> RecordVerdict:
-        """Resolvers that agree are asked again where no authoritative server answers: one that answers at random, as
-        overloaded or restarting ones do, does not answer the same every time."""
+    async def _confirm_by_repetition(self, record: Record, question: Question) -> RecordVerdict:
+        """Ask resolvers that agree again, where no authoritative server answers.
+
+        A resolver that answers at random, as overloaded or restarting ones do, does not answer the same every
+        time.
+        """
         for _ in range(_REPEATS):
             verdicts = (self._judge(record, question, partial(self._ask_fresh, server)) for server in self._servers)
             given = set(await asyncio.gather(*verdicts)) - {RecordVerdict.UNKNOWN}
@@ -266,7 +295,7 @@ class CheckRun:
     async def _ask_zone(
         self, record: Record, question: Question, *, by: HostPort | None = None, most_servers: int = MOST_SERVERS
     ) -> list[RecordVerdict]:
-        """The verdicts of the zone's own servers, as the resolver `by` finds them, or the first that can."""
+        """Return the verdicts of the zone's own servers, as the resolver `by` finds them, or the first that can."""
         servers = await self._zone(question, by, most_servers)
         if len(servers) == 1:
             return [await self._judge(record, question, partial(self._ask_authority, servers[0]))]
@@ -275,12 +304,18 @@ class CheckRun:
         )
 
     async def _ask_stand_in(self, record: Record, question: Question, server: HostPort) -> RecordVerdict:
-        """A configured resolver may itself be authoritative, as in a private network. It must answer the same twice."""
+        """Return the verdict of a resolver that is itself authoritative, as in a private network.
+
+        It must answer the same twice.
+        """
         given = {await self._judge(record, question, partial(self._ask_authority, server)) for _ in range(_REPEATS)}
         return given.pop() if len(given) == 1 else RecordVerdict.UNKNOWN
 
     async def _judge(self, record: Record, question: Question, ask: Ask) -> RecordVerdict:
-        """The verdict by one server's answer; for the CNAME of an apex, which cannot have one, by its addresses."""
+        """Return the verdict by one server's answer.
+
+        For the CNAME of an apex, which cannot have one, its addresses decide.
+        """
         answer = await ask(*question)
         verdict = judge_answer(record, answer)
         is_flattened = record.type == "CNAME" and question[0] == self._apex and not answer.values
@@ -293,10 +328,12 @@ class CheckRun:
     # Questions ------------------------------------------------------------------------------------------
 
     async def _ask_resolver(self, server: HostPort, name: str, kind: RecordType) -> Answer:
-        return await self._begin(server, name, kind)
+        return await self._ask_once(server, name, kind)
 
-    def _begin(self, server: HostPort, name: str, kind: RecordType, *, may_share: bool = False) -> asyncio.Task[Answer]:
-        """Each question once a check, of each server."""
+    def _ask_once(
+        self, server: HostPort, name: str, kind: RecordType, *, may_share: bool = False
+    ) -> asyncio.Task[Answer]:
+        """Ask a server, or return the task that already does: each question is asked once a check."""
         key = (server, name, kind)
         if key not in self._asked:
             asking = self._ask_fresh(*key, may_share=may_share)
@@ -306,15 +343,15 @@ class CheckRun:
     async def _ask_fresh(self, server: HostPort, name: str, kind: RecordType, *, may_share: bool = False) -> Answer:
         """Ask even where an answer is there already."""
         answer = await self._resolvers.ask(server, name, kind, owner=name, may_share=may_share)
-        self._note("resolver", server, (name, kind), answer)
+        self._record_statement("resolver", server, (name, kind), answer)
         return answer
 
     async def _find(self, name: str, kind: RecordType) -> Answer:
-        """The answer of the first resolver that has one, CNAMEs followed."""
+        """Return the answer of the first resolver that has one, CNAMEs followed."""
         answer = Answer(Outcome.TIMEOUT)
         for server in self._servers:
             answer = await self._resolvers.ask(server, name, kind, owner=None)
-            self._note("resolver", server, (name, kind), answer)
+            self._record_statement("resolver", server, (name, kind), answer)
             if answer.outcome.is_known:
                 break
         return answer
@@ -322,13 +359,13 @@ class CheckRun:
     async def _resolve(self, servers: Sequence[HostPort], name: str, kind: RecordType) -> Answer:
         answer = Answer(Outcome.TIMEOUT)
         for server in servers:
-            answer = await self._begin(server, name, kind, may_share=True)
+            answer = await self._ask_once(server, name, kind, may_share=True)
             if answer.values:
                 break
         return answer
 
     async def _zone(self, question: Question, by: HostPort | None, most_servers: int) -> list[HostPort]:
-        """The zone's servers; their answers are kept for `_ask_authority`."""
+        """Return the zone's servers; their answers are kept for `_ask_authority`."""
         key = (question, by, most_servers)
         if key not in self._zone_servers:
             self._zone_servers[key] = asyncio.create_task(self._find_zone(*key), name="checks: ask the zone")
@@ -343,11 +380,14 @@ class CheckRun:
         for each in answers:
             self._has_long_ttl |= each.answer.ttl_seconds > self._long_ttl_seconds
             self._zone_answers[each.server, *question] = each.answer
-            self._note("authority", each.server, question, each.answer)
+            self._record_statement("authority", each.server, question, each.answer)
         return [each.server for each in answers]
 
     async def _find_delegation(self, name: str, resolve: Resolve) -> Delegation:
-        """For a question whose answer counts only if the record is there."""
+        """Find a delegation, perhaps a remembered one.
+
+        It is for a question whose answer counts only if the record is there.
+        """
         now = asyncio.get_running_loop().time()
         known = self._delegations.find(name, self._apex, now)
         if known is None:
@@ -359,12 +399,15 @@ class CheckRun:
         if (server, name, kind) in self._zone_answers:
             return self._zone_answers[server, name, kind]
         reply = await self._ask_server(server, name, kind)
-        self._note("authority", server, (name, kind), reply.answer)
+        self._record_statement("authority", server, (name, kind), reply.answer)
         return reply.answer
 
     async def _ask_server(self, server: HostPort, name: str, kind: RecordType) -> ServerReply:
-        """A server that has timed out is not asked again: otherwise a domain with many records and dead servers would
-        not be checked in time, and would keep other domains waiting."""
+        """Ask a zone's server, unless it has timed out before.
+
+        Otherwise a domain with many records and dead servers would not be checked in time, and would keep other
+        domains waiting.
+        """
         async with self._room:
             if server in self._silent:
                 return ServerReply(Answer(Outcome.TIMEOUT))
@@ -374,8 +417,8 @@ class CheckRun:
         return reply
 
     def _outcome(self, server: HostPort, question: Question) -> Outcome:
-        """How this question to this server ended. It must have been asked."""
+        """Return how this question to this server ended; it must have been asked."""
         return self._asked[server, *question].result().outcome
 
-    def _note(self, role: Role, server: HostPort, question: Question, answer: Answer) -> None:
+    def _record_statement(self, role: Role, server: HostPort, question: Question, answer: Answer) -> None:
         self._statements.append(Statement(self._clock.now(), role, str(server), question, answer))

@@ -20,21 +20,26 @@ from common.records import Record, matches
 
 
 class RecordVerdict(StrEnum):
+    """Whether a record is in the DNS."""
+
     PRESENT = "present"
     MISSING = "missing"
     UNKNOWN = "unknown"
 
 
 def judge_answer(record: Record, answer: Answer) -> RecordVerdict:
-    """The verdict of one server's answer to the record's own question."""
+    """Return the verdict of one server's answer to the record's own question."""
     if not answer.outcome.is_known:
         return RecordVerdict.UNKNOWN
     return RecordVerdict.PRESENT if matches(record, answer.values) else RecordVerdict.MISSING
 
 
 def judge_flattened(owner: Collection[Answer], target: Collection[Answer]) -> RecordVerdict:
-    """Whether the owner of a CNAME that cannot be one (an apex) has an address its target has. Some providers answer
-    an apex with its target's addresses instead (ALIAS, ANAME, CNAME flattening); which ones, they may choose."""
+    """Decide whether the owner of a CNAME that cannot be one (an apex) has an address of its target.
+
+    Some providers answer an apex with its target's addresses instead (ALIAS, ANAME, CNAME flattening); which ones,
+    they may choose.
+    """
     here, there = _addresses(owner), _addresses(target)
     if here & there:
         return RecordVerdict.PRESENT
@@ -45,8 +50,10 @@ def judge_flattened(owner: Collection[Answer], target: Collection[Answer]) -> Re
 
 
 def confirm(authorities: Collection[RecordVerdict], others: Collection[RecordVerdict]) -> RecordVerdict:
-    """The verdict after a resolver found nothing: `authorities` are those of the zone's own servers, one each,
-    `others` those of the other resolvers."""
+    """Return the verdict after a resolver found nothing.
+
+    `authorities` are the verdicts of the zone's own servers, one each, `others` those of the other resolvers.
+    """
     first, second = (
         {each for each in verdicts if each is not RecordVerdict.UNKNOWN} for verdicts in (authorities, others)
     )
@@ -58,8 +65,10 @@ def confirm(authorities: Collection[RecordVerdict], others: Collection[RecordVer
 
 
 def confirm_present(authorities: Collection[RecordVerdict]) -> RecordVerdict:
-    """The verdict after a resolver found a record that may be gone since: `authorities` are those of the zone's own
-    servers, one each. MISSING only if all that answer agree."""
+    """Return the verdict after a resolver found a record that may be gone since.
+
+    `authorities` are the verdicts of the zone's own servers, one each. MISSING only if all that answer agree.
+    """
     return (
         RecordVerdict.MISSING
         if set(authorities) - {RecordVerdict.UNKNOWN} == {RecordVerdict.MISSING}

@@ -133,11 +133,11 @@ def test_unreachable_programs_are_staged_where_the_user_can_run_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden = tmp_path / "hidden"
-    site = programs._site()
+    site = programs._package_directory()
     hidden.mkdir(mode=0o700)
     for name in (programs._PACKAGE, f"{programs._PACKAGE}.libs"):
         subprocess.run(["cp", "-r", "--", site / name, hidden / name], check=True)
-    monkeypatch.setattr(programs, "_site", lambda: hidden)
+    monkeypatch.setattr(programs, "_package_directory", lambda: hidden)
     with tempfile.TemporaryDirectory(dir="/tmp") as public:
         os.chmod(public, 0o755)
         monkeypatch.setattr(programs, "_STAGES", (Path(public),))
@@ -150,7 +150,7 @@ def test_unreachable_programs_are_staged_where_the_user_can_run_them(
 
 @needs_root
 def test_a_staged_copy_that_others_can_write_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "_runs", lambda binaries, account: binaries.postgres.is_relative_to(tmp_path))
+    monkeypatch.setattr(programs, "_can_run", lambda binaries, account: binaries.postgres.is_relative_to(tmp_path))
     monkeypatch.setattr(programs, "_STAGES", (tmp_path,))
     planted = tmp_path / programs._staged_name()
     planted.mkdir()
