@@ -13,9 +13,8 @@ from api.cli.printing import AsJson, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
-    from common.db.session import Connection
+    from api.cli.services import CommandServices
     from common.names import DomainName
-    from common.secrets import Keyring
     from common.settings import HostPort, Settings
 
 
@@ -27,16 +26,19 @@ def publish_api(
 
     Each edge forwards to the API of its own machine.
     """
-    from api.cli.database import run_in_database
+    from api.cli.services import run_with_services
+    from api.rights import OPERATOR
     from common.settings import load
 
     settings = load(os.environ)
     name, api = _domain(settings), _dialled(settings)
 
-    async def work(connection: Connection, _: Keyring) -> str:
-        return await _enrol(connection, name, application_id, f"http://{api}")
+    async def work(services: CommandServices) -> str:
+        application = await services.application(application_id)
+        await services.operations.enrol_api(OPERATOR, application, name, f"http://{api}")
+        return application.secure_cname_target or application.cname_target
 
-    target = run_in_database(work)
+    target = run_with_services(work)
     print_result(
         {
             "domain": name.text,
@@ -80,28 +82,3 @@ def _dialled(settings: Settings) -> HostPort:
             f"set FRONTAGE_API_TRUSTED_PROXIES={api.host} for the API, so that limits are by client address"
         )
     return api
-
-
-async def _enrol(connection: Connection, name: DomainName, application_id: str, url: str) -> str:
-    """Enrol the name, and return the one that its DNS has to lead to. Raises: `OperatorError`."""
-    from common.db import applications, certificates, domains, ownership
-    from common.enrolment.ownership import OwnershipClaim, OwnershipEvidence, OwnershipVerdict, OwnNames, judge_claim
-
-    application = await applications.get_application(connection, application_id)
-    if application is None:
-        raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
-    await certificates.lock_domain(connection, name.text)
-    standing = await ownership.find_standing(connection, name, application_id)
-    own_names = OwnNames(frozenset())  # this one is ours, and enrolled for that
-    verdict = judge_claim(name, application_id, standing, OwnershipEvidence(OwnershipClaim.OPERATOR), own_names)
-    if verdict is OwnershipVerdict.HELD:
-        raise OperatorError(f"{name} is held by application {standing.holder}: `frontage domain release {name}` first")
-    if verdict is OwnershipVerdict.BLOCKED:
-        raise OperatorError(f"{name} is blocked: `frontage domain unblock {name}` first")
-    if verdict is not OwnershipVerdict.ENROL:
-        raise OperatorError(f"{name} is an application's cname target: give PUBLIC_URL another host")
-    try:
-        await domains.secure(connection, name.text, application_id, url, None, OwnershipClaim.OPERATOR)
-    except domains.EnrolledTooOften as error:
-        raise OperatorError(f"{name} was enrolled five times in 24 hours: try again tomorrow") from error
-    return application.secure_cname_target or application.cname_target

@@ -17,13 +17,11 @@ from api.cli.printing import AsJson, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
+    from api.cli.services import CommandServices
     from api.services.domain_import import Outcome
     from common.db.applications import Application
-    from common.db.domains import Product
     from common.db.pool import Database
-    from common.db.session import Connection
     from common.names import DomainName
-    from common.secrets import Keyring
 
 _TTL_SECONDS = 3600
 _OPTIONS = {
@@ -107,23 +105,15 @@ def remove(
     as_json: AsJson = False,
 ) -> None:
     """Take a domain of an application out of one product; it stays in the others. `domain release` frees the name."""
-    from api.cli.database import run_in_database
-    from common.db import domains, monitored_domains
-    from common.db.monitored_domains import MonitoredKey
+    from api.cli.services import run_with_services
+    from api.rights import OPERATOR
 
     name = _name(domain)
 
-    async def work(connection: Connection, _: Keyring) -> bool:
-        if product is EndedProductOption.MONITOR:
-            key = MonitoredKey(application, name.registrable, name.subdomain)
-            return await monitored_domains.remove(connection, key) == "removed"
-        enrolled: Product = "power" if product is EndedProductOption.POWER else "secure"
-        return await domains.remove(connection, name.text, enrolled, application)
+    async def work(services: CommandServices) -> None:
+        await services.operations.remove(OPERATOR, application, name, product.value)
 
-    if not run_in_database(work):
-        raise OperatorError(
-            f"application {application} has no {name} in {product}: `frontage domain show {name}` prints who has it"
-        )
+    run_with_services(work)
     shown = {"domain": name.text, "product": product.value, "applicationId": application, "outcome": "removed"}
     print_result(shown, f"{name} is out of {product} of application {application}", as_json=as_json)
 

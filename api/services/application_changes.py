@@ -6,17 +6,27 @@ Secrets are `api.services.application_secrets`'.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Unpack
 
 from common.db import application_removal, applications, audit, error_pages
-from common.db.applications import Application, ApplicationChanges, NewApplication, TargetContest, settings_of
+from common.db.applications import (
+    Application,
+    ApplicationChanges,
+    NewApplication,
+    TargetContest,
+    TargetLoss,
+    settings_of,
+)
 from common.db.session import Connection
+from common.enrolment import changes as enrolment_changes
 
 
 async def create(connection: Connection, new: NewApplication) -> Application:
     """Make the application. Raises: `CnameTargetTaken`."""
-    made = await applications.create_application(connection, new)
+    stored = await applications.create_application(connection, new)
+    made = stored.application
+    await _record_losses(connection, stored.losses)
     await audit.record(connection, "application.create", made.id, application_id=made.id, after=settings_of(made))
     return made
 
@@ -37,12 +47,24 @@ async def change(
     before = await applications.get_application(connection, application_id)
     if before is None or not changes:
         return before
-    after = await applications.update_application(connection, application_id, proven=proven, **changes)
-    if after is not None:
-        await audit.record_difference(
-            connection, "application.set", application_id, settings_of(before), settings_of(after), application_id
-        )
-    return after
+    stored = await applications.update_application(connection, application_id, proven=proven, **changes)
+    if stored is None:
+        return None
+    await _record_losses(connection, stored.losses)
+    differences = settings_of(before), settings_of(stored.application)
+    await audit.record_difference(connection, "application.set", application_id, *differences, application_id)
+    return stored.application
+
+
+async def _record_losses(connection: Connection, losses: Sequence[TargetLoss]) -> None:
+    """Record, for their owners, what other applications lost to this one."""
+    for loss in losses:
+        rival = loss.contest.rival
+        if loss.settings is None:
+            await enrolment_changes.record_loss(connection, loss.contest.target, rival, "moved")
+        else:
+            before, after = map(settings_of, loss.settings)
+            await audit.record_difference(connection, "application.target_lost", rival, before, after, rival)
 
 
 async def set_error_page(connection: Connection, application_id: str, html: str | None) -> None:

@@ -14,7 +14,7 @@ from api.schemas.connect import ConfigurationBody
 from api.services.credentials import refuse_ended_key
 from common.connect.configuration import InvalidConfiguration, parse_configuration
 from common.connect.rights import BeyondRights, merge
-from common.db import connect_configurations
+from common.db import audit, connect_configurations
 from common.db.applications import Application
 from common.db.connect_configurations import MOST, RegisteredConfiguration, TooManyConfigurations
 from common.db.pool import Database
@@ -35,7 +35,7 @@ class ConfigurationService:
         try:
             async with self.database.transaction() as connection:
                 await refuse_ended_key(connection, access.by_key)
-                return await connect_configurations.register(
+                registered, is_new = await connect_configurations.register(
                     connection,
                     access.application.id,
                     stored,
@@ -43,6 +43,15 @@ class ConfigurationService:
                     lifetime_days=body.expires_in_days,
                     by_key=access.by_key,
                 )
+                if is_new:
+                    await audit.record(
+                        connection,
+                        "configuration.register",
+                        registered.id,
+                        application_id=access.application.id,
+                        after={"config": stored},
+                    )
+                return registered
         except TooManyConfigurations as error:
             hint = f"the application has {MOST} configurations: delete some, or register them with expiresInDays"
             raise Refused(FORBIDDEN, code="too_many_configurations", hint=hint) from error
@@ -65,9 +74,16 @@ class ConfigurationService:
     async def remove(self, application: Application, configuration_id: str) -> None:
         """Remove it, with its links and its flows that are not finished. Raises: `Refused`."""
         async with self.database.transaction() as connection:
-            was_there = await connect_configurations.remove(connection, application.id, configuration_id)
-        if not was_there:
-            raise _unknown()
+            config = await connect_configurations.remove(connection, application.id, configuration_id)
+            if config is None:
+                raise _unknown()
+            await audit.record(
+                connection,
+                "configuration.remove",
+                configuration_id,
+                application_id=application.id,
+                before={"config": config},
+            )
 
 
 def named_configuration(access: Access, named: str | None) -> str | None:

@@ -129,7 +129,17 @@ async def make_key(connection: Connection, user: User, name: str, permission: Pe
 
 async def revoke_key(connection: Connection, user: User, key_id: str) -> str | None:
     """Revoke an API key: it opens nothing from then on. Return its name, or None when the user has no such key."""
-    name = await user_keys.revoke(connection, user, key_id)
-    if name is not None:
-        await audit.record(connection, "user_key.revoke", user.email, before={"key": key_id, "name": name})
+    revoked = await user_keys.revoke(connection, user, key_id)
+    if revoked is None:
+        return None
+    name, configurations = revoked
+    for each in configurations:
+        await audit.record(
+            connection,
+            "configuration.remove",
+            each.id,
+            application_id=each.application_id,
+            before={"config": each.config},
+        )
+    await audit.record(connection, "user_key.revoke", user.email, before={"key": key_id, "name": name})
     return name

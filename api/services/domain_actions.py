@@ -22,6 +22,7 @@ from common.db import applications, certificates, domains, orders, ownership, po
 from common.db.applications import Application
 from common.db.pool import Database
 from common.db.session import Connection
+from common.enrolment import changes
 from common.enrolment.domain_claims import DomainClaims
 from common.enrolment.request import cname_target_of
 from common.enrolment.transfer import NotTransferable, transfer
@@ -59,7 +60,7 @@ class DomainActions:
         rights.require_operator(Permission.OWN)
         async with self.database.transaction() as connection:
             await self._require_held(connection, application, name)
-            await ownership.revoke_ownership(connection, name.text, application.id, "released")
+            await changes.revoke_ownership(connection, name.text, application.id, "released")
             await ownership.forget(connection, name.text)
 
     async def block(

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from api.services.domain_files import InvalidRow
+from common import monitored_changes
 from common.addresses import AddressPolicy, tenant_policy
-from common.db import domain_rows, monitored_domains
+from common.db import domain_rows
 from common.db.applications import Application
 from common.db.domain_rows import EnrolmentRow, MonitorRow, Row
 from common.db.monitored_domains import Labels, MonitoredKey
@@ -116,7 +117,7 @@ class _Writing:
     async def _watch(self, row: MonitorRow) -> None:
         key = MonitoredKey(self.application.id, row.domain, row.subdomain)
         labels = Labels(row.user_id, row.job_id, row.user_email)
-        await monitored_domains.add(self.connection, key, row.records, labels)
+        await monitored_changes.add(self.connection, key, row.records, labels)
 
 
 def _request(row: EnrolmentRow) -> EnrolmentRequest:

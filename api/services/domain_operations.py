@@ -8,8 +8,10 @@ an operator's rights, on any name, for the command line.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from api.errors import (
+    DOMAIN_NOT_VALID,
     EDGE_RUNS,
     NO_SUCH_EDGE,
     NOT_BLOCKED,
@@ -20,12 +22,17 @@ from api.errors import (
     invalid_parameter,
 )
 from api.rights import Rights
+from common import monitored_changes
 from common.accounts import Permission
 from common.db import audit, certificates, checks, domains, edge_nodes, locks, orders, ownership, policies, revocations
 from common.db.applications import Application
+from common.db.domains import Product
+from common.db.monitored_domains import MonitoredKey
 from common.db.policies import Policy, Scope
 from common.db.pool import Database
 from common.db.session import Connection
+from common.enrolment import changes
+from common.enrolment.ownership import OwnershipClaim, OwnershipEvidence, OwnershipVerdict, OwnNames, judge_claim
 from common.enrolment.transfer import NoOrigin, NotTransferable
 from common.enrolment.transfer import transfer as move
 from common.names import DomainName
@@ -173,6 +180,43 @@ class OperatorOperations:
                 return count
             after = names[-1]
 
+    async def enrol_api(self, rights: Rights, application: Application, name: DomainName, url: str) -> None:
+        """Secure the domain of the API itself, in front of `url`, for an application of the operator's.
+
+        Raises: `Refused`.
+        """
+        rights.require_operator(Permission.OWN)
+        async with self.database.transaction() as connection:
+            await certificates.lock_domain(connection, name.text)
+            standing = await ownership.find_standing(connection, name, application.id)
+            own_names = OwnNames(frozenset())  # this one is ours, and enrolled for that
+            verdict = judge_claim(name, application.id, standing, OwnershipEvidence(OwnershipClaim.OPERATOR), own_names)
+            if verdict is not OwnershipVerdict.ENROL:
+                raise Refused(DOMAIN_NOT_VALID, hint=_why_not_api(name, verdict, standing.holder))
+            try:
+                await changes.secure(connection, name.text, application.id, url, None, OwnershipClaim.OPERATOR)
+            except domains.EnrolledTooOften as error:
+                hint = f"{name} was enrolled five times in 24 hours: try again tomorrow"
+                raise Refused(DOMAIN_NOT_VALID, hint=hint) from error
+
+    async def remove(
+        self, rights: Rights, application_id: str, name: DomainName, product: Product | Literal["monitor"]
+    ) -> None:
+        """Take the name out of the product; it stays in the others.
+
+        Raises: `Refused`, also where the application does not have the name there.
+        """
+        rights.require_operator(Permission.OWN)
+        async with self.database.transaction() as connection:
+            if product == "monitor":
+                key = MonitoredKey(application_id, name.registrable, name.subdomain)
+                had = await monitored_changes.remove(connection, key) == "removed"
+            else:
+                had = await changes.remove(connection, name.text, product, application_id)
+        if not had:
+            what = f"application {application_id} has no {name} in {product}"
+            raise Refused(NOT_ENROLLED, hint=f"{what}: `frontage domain show {name}` prints who has it")
+
     async def release(self, rights: Rights, name: DomainName) -> str | None:
         """Free the name, and return the holder so far.
 
@@ -185,7 +229,7 @@ class OperatorOperations:
             await certificates.lock_domain(connection, name.text)
             holder = (await ownership.find_standing(connection, name, "")).holder
             if holder is not None:
-                await ownership.revoke_ownership(connection, name.text, holder, "released")
+                await changes.revoke_ownership(connection, name.text, holder, "released")
             if not await ownership.forget(connection, name.text) and holder is None:
                 raise Refused(NOT_ENROLLED, hint=f"no application holds {name}, or has held it lately")
             return holder
@@ -266,6 +310,16 @@ class OperatorOperations:
             before = {"host": lost.host, "nodeId": lost.node_id}
             await audit.record(connection, "edge.forget", lost.label, before=before)
             return lost.node_id
+
+
+def _why_not_api(name: DomainName, verdict: OwnershipVerdict, holder: str | None) -> str:
+    match verdict:
+        case OwnershipVerdict.HELD:
+            return f"{name} is held by application {holder}: `frontage domain release {name}` first"
+        case OwnershipVerdict.BLOCKED:
+            return f"{name} is blocked: `frontage domain unblock {name}` first"
+        case _:
+            return f"{name} is an application's cname target: give PUBLIC_URL another host"
 
 
 async def _holder(connection: Connection, name: DomainName, *, released: bool = False) -> str:

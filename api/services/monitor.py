@@ -16,6 +16,7 @@ from api.rules.record_rules import check_size
 from api.schemas.monitor_bodies import RecordsBody, RemovedRecordsBody, UnwatchBody, UpdateBody, WatchBody
 from api.schemas.monitor_queries import MonitorQuery
 from api.schemas.queries import PartQuery
+from common import monitored_changes
 from common.db import domain_list, monitor_health, monitor_nodes, monitored_domains
 from common.db.applications import Application
 from common.db.domain_list import DomainListQuery
@@ -36,20 +37,20 @@ class MonitorService:
         """Monitor a domain. Raises: `Refused`."""
         key = MonitoredKey(application.id, body.domain, body.subdomain)
         async with self.database.transaction() as connection:
-            await monitored_domains.add(connection, key, tuple(body.records), body.labels)
+            await monitored_changes.add(connection, key, tuple(body.records), body.labels)
 
     async def update(self, application: Application, body: UpdateBody) -> None:
         """Replace the records of a monitored domain. Raises: `Refused`."""
         key, labels = MonitoredKey(application.id, body.domain, body.subdomain), Labels(user_id=body.user_id)
         async with self.database.transaction() as connection:
-            if not await monitored_domains.replace(connection, key, tuple(body.records), labels):
+            if not await monitored_changes.replace(connection, key, tuple(body.records), labels):
                 raise Refused(NOT_MONITORED)
 
     async def unwatch(self, application: Application, body: UnwatchBody) -> None:
         """Monitor a domain no longer. Raises: `Refused`."""
         key = MonitoredKey(application.id, body.domain, body.subdomain)
         async with self.database.transaction() as connection:
-            outcome = await monitored_domains.remove(connection, key, only_if_empty=bool(body.only_if_empty))
+            outcome = await monitored_changes.remove(connection, key, only_if_empty=bool(body.only_if_empty))
         if outcome == "absent":
             raise Refused(ALREADY_UNWATCHED)
         if outcome == "not empty":
@@ -109,7 +110,7 @@ class MonitorService:
 
     async def _edit(self, key: MonitoredKey, edit: monitored_domains.Edit) -> None:
         async with self.database.transaction() as connection:
-            if not await monitored_domains.change(connection, key, edit):
+            if not await monitored_changes.change(connection, key, edit):
                 raise Refused(NOT_MONITORED_OR_FOREIGN)
 
 

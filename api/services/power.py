@@ -13,10 +13,10 @@ from api.schemas.queries import ListQuery, PartQuery
 from api.services import ownership_hints as hints
 from api.services.enrolment import EnrolmentService, ListedPart, refuse_not_served, refuse_unresolved
 from api.services.origin_state import OriginStates
-from common.db import domains
 from common.db.applications import Application
 from common.db.domain_pages import DomainPage
 from common.db.domains import Domain, Status
+from common.enrolment import changes
 from common.enrolment.request import EnrolmentRequest
 from common.names import DomainName
 
@@ -95,7 +95,7 @@ class PowerService:
             self.enrolment.refuse_origin(application, request, body.application_url)
         async with self.enrolment.database.transaction() as connection:
             await self.enrolment.request_recheck(connection, name, application, pause_seconds=_RECHECK_PAUSE_SECONDS)
-            is_ours = await domains.update_power(
+            is_ours = await changes.update_power(
                 connection, name.text, application.id, body.application_url, body.root_path_access
             )
             if is_ours:
@@ -113,7 +113,7 @@ class PowerService:
         """Power a domain no longer. Raises: `Refused`."""
         name = parse_product_domain(domain)
         async with self.enrolment.database.transaction() as connection:
-            was_ours = await domains.remove(connection, name.text, "power", application.id)
+            was_ours = await changes.remove(connection, name.text, "power", application.id)
         if not was_ours:
             raise Refused(DOMAIN_NOT_VALID)
         return await self.enrolment.reach_edges()

@@ -36,6 +36,7 @@ from common.db.applications import Application
 from common.db.domain_pages import DomainPage
 from common.db.domains import Domain, Status
 from common.db.orders import NotRenewable
+from common.enrolment import changes
 from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
 from common.enrolment.redirects import closes_loop
 from common.enrolment.request import EnrolmentRequest, cname_target_of
@@ -139,7 +140,7 @@ class SecureService:
                 await domains.lock_redirects(connection)
                 if await closes_loop(connection, name.text, body.redirect_to):
                     raise _loop(application, request)
-            changed = await domains.update_secure(
+            changed = await changes.update_secure(
                 connection, name.text, application.id, body.application_url, body.redirect_to
             )
             if changed:
@@ -166,7 +167,7 @@ class SecureService:
         """
         name = parse_product_domain(body.domain)
         async with self.enrolment.database.transaction() as connection:
-            was_ours = await domains.remove(connection, name.text, "secure", application.id)
+            was_ours = await changes.remove(connection, name.text, "secure", application.id)
             if was_ours and body.reason is not None:
                 await domain_operations.revoke(connection, name.text, application.id, REASONS[body.reason])
         if not was_ours:

@@ -28,7 +28,7 @@ from bench.lab.ports import free_ports
 from bench.lab.sink import WebhookSink
 from bench.lab.zone import Behaviour
 from bench.process_tree import descendants
-from common.db import monitored_domains
+from common import monitored_changes
 from common.db.monitored_domains import Labels, MonitoredKey
 from common.errors import OperatorError
 from common.records import Record
@@ -84,7 +84,7 @@ async def prepare(world: CertificateWorld, sink: WebhookSink, session: aiohttp.C
         for domain in _WATCHED:
             world.zone.add(domain, "A", _ADDRESS)
             key = MonitoredKey(world.partner.application_id, domain)
-            await monitored_domains.add(connection, key, (Record("A", "@", _ADDRESS, 60),), Labels())
+            await monitored_changes.add(connection, key, (Record("A", "@", _ADDRESS, 60),), Labels())
     await world.partner.change("POST", "/power", domain=_DOWN, applicationUrl=f"http://127.0.0.1:{free_ports(1)[0]}")
     for domain in _SECURED:
         await world.partner.secure(domain)

@@ -29,7 +29,7 @@ from bench.lab.zone import Zone
 from bench.monitor_faults.counts import MonitorCounts
 from bench.monitor_faults.monitoring_process import SENDER_SECONDS, MonitoringSetup
 from bench.private_stage import private_environment
-from common.db import monitored_domains
+from common import monitored_changes
 from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Database, open_pool
 from common.postgres import EmbeddedPostgres
@@ -196,4 +196,4 @@ async def watch(world: MonitorWorld, domains: list[str]) -> None:
             world.zone.add(domain, "A", ADDRESS)
             world.zone.add(f"www.{domain}", "A", ADDRESS)
             key = MonitoredKey(world.partner.application_id, domain)
-            await monitored_domains.add(connection, key, records, Labels())
+            await monitored_changes.add(connection, key, records, Labels())

@@ -11,12 +11,13 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from common import monitored_changes
 from common.clock import Clock
 from common.connect import flow_events
 from common.connect.plan import JournalEntry, Values, settle_journal, settle_undo
 from common.connect.root import accept_fewer_addresses
 from common.connect.ways.problems import WayFailed
-from common.db import connect_flows, monitored_domains, orders
+from common.db import connect_flows, orders
 from common.db.connect_flows import Changes, Flow
 from common.db.monitored_domains import MonitoredKey
 from common.db.pool import Connection, Database
@@ -110,6 +111,6 @@ async def _end_monitoring(connection: Connection, flow: Flow) -> None:
         if each["product"] == "monitor" and each["status"] == "success" and flow.domain is not None:
             key = MonitoredKey(flow.application_id, flow.domain, each["subdomain"])
             if not flow.by_browser:
-                await monitored_domains.remove(connection, key)
+                await monitored_changes.remove(connection, key)
             elif not each.get("unchanged"):
-                await monitored_domains.remove_unchanged(connection, key, tuple(map(from_json, each["records"])))
+                await monitored_changes.remove_unchanged(connection, key, tuple(map(from_json, each["records"])))

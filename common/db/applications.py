@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from asyncpg import Connection, Record
 
-from common.db import audit, locks, ownership, webhook_endpoints
+from common.db import locks, ownership, webhook_endpoints
 from common.db.target_sightings import has_lapsed
 from common.enrolment.ownership import REMEMBERED_DAYS, is_lost_target, lost_target
 from common.errors import FrontageError
@@ -203,12 +203,31 @@ def signature_key_identity(application_id: str) -> str:
     return f"application/{application_id}/signature-key"
 
 
-async def create_application(connection: Connection[Record], new: NewApplication) -> Application:
+@dataclass(frozen=True, slots=True)
+class TargetLoss:
+    """What another application lost to the one that sets a cname target.
+
+    A domain, or, with `settings` before and after, a target of its own.
+    """
+
+    contest: TargetContest
+    settings: tuple[Application, Application] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredApplication:
+    """An application as it now is, and what others lost to it: that goes into the audit log too."""
+
+    application: Application
+    losses: tuple[TargetLoss, ...]
+
+
+async def create_application(connection: Connection[Record], new: NewApplication) -> StoredApplication:
     """Store a new application, and reserve its cname targets.
 
     Raises: `CnameTargetTaken`.
     """
-    await _reserve_targets(connection, new.id, {new.cname_target, new.secure_cname_target}, ())
+    losses = await _reserve_targets(connection, new.id, {new.cname_target, new.secure_cname_target}, ())
     row = await connection.fetchrow(
         "insert into applications (id, name, cname_target, client_secret, webhook_secret,"
         " secure_cname_target, application_url, webhook_url, root_path_access, tier, organisation_id)"
@@ -226,7 +245,7 @@ async def create_application(connection: Connection[Record], new: NewApplication
         new.organisation_id,
     )
     assert row is not None
-    return _application(row)
+    return StoredApplication(_application(row), losses)
 
 
 async def list_applications(connection: Connection[Record]) -> list[Application]:
@@ -304,7 +323,7 @@ async def update_application(
     *,
     proven: Collection[TargetContest] = (),
     **changes: Unpack[ApplicationChanges],
-) -> Application | None:
+) -> StoredApplication | None:
     """Change the given settings, and return the application as it is now, or None if it does not exist.
 
     A webhook URL that is set, even to what it was, makes its endpoint begin anew. With the contests in `proven`, cname
@@ -315,13 +334,13 @@ async def update_application(
     unknown = changes.keys() - ApplicationChanges.__annotations__.keys()
     if unknown:
         raise TypeError(f"an application has no {', '.join(sorted(unknown))} to set")
-    if not changes:
-        return await get_application(connection, application_id)
     before = await get_application(connection, application_id)
     if before is None:
         return None
+    if not changes:
+        return StoredApplication(before, ())
     targets = {changes.get("cname_target"), changes.get("secure_cname_target")}
-    await _reserve_targets(connection, application_id, targets, proven)
+    losses = await _reserve_targets(connection, application_id, targets, proven)
     await _remember_targets(connection, application_id, changes)
     assignments = ", ".join(_assignment(column, place) for place, column in enumerate(changes, start=2))
     row = await connection.fetchrow(
@@ -331,7 +350,7 @@ async def update_application(
     )
     if "webhook_url" in changes:
         await webhook_endpoints.reset(connection, application_id)
-    return _application(row) if row is not None else None
+    return StoredApplication(_application(row), losses) if row is not None else None
 
 
 def is_of_living_secret(table: str) -> str:
@@ -447,14 +466,14 @@ async def _reserve_targets(
     application_id: str,
     targets: Collection[str | None],
     proven: Collection[TargetContest],
-) -> None:
+) -> tuple[TargetLoss, ...]:
     """Reserve cname targets for the application; move here those whose contests are proven or have lapsed.
 
-    Raises: `CnameTargetTaken`.
+    Returns what other applications lost. Raises: `CnameTargetTaken`.
     """
     wanted = sorted(filter(None, targets))
     if not wanted:
-        return
+        return ()
     await locks.hold(connection, "domain", *wanted)  # so that they are not enrolled at the same time
     if proven:
         await locks.hold(connection, "moves")
@@ -462,12 +481,19 @@ async def _reserve_targets(
     contests = await _find_contests(connection, application_id, wanted)
     if unproven := [contest for contest in contests if not contest.has_lapsed and contest not in proven]:
         raise CnameTargetTaken(unproven)
-    for contest in contests:
-        match contest.kind:
-            case "target":
-                await _release_lost_target(connection, contest.target, contest.rival)
-            case "domain":
-                await ownership.revoke_ownership(connection, contest.target, contest.rival, "moved")
+    losses = [await _take_from_rival(connection, contest) for contest in contests]
+    return tuple(loss for loss in losses if loss is not None)
+
+
+async def _take_from_rival(connection: Connection[Record], contest: TargetContest) -> TargetLoss | None:
+    """End what the rival has of the name; return None where it only had it once."""
+    match contest.kind:
+        case "target":
+            settings = await _release_lost_target(connection, contest.target, contest.rival)
+            return None if settings is None else TargetLoss(contest, settings)
+        case "domain" if await ownership.revoke_ownership(connection, contest.target, contest.rival, "moved"):
+            return TargetLoss(contest)
+    return None
 
 
 async def _find_contests(
@@ -491,8 +517,13 @@ async def _find_contests(
     return [TargetContest(**row) for row in rows]
 
 
-async def _release_lost_target(connection: Connection[Record], target: str, application_id: str) -> None:
-    """Remove a target from the application that lost it, and record that; it is not remembered as having had it."""
+async def _release_lost_target(
+    connection: Connection[Record], target: str, application_id: str
+) -> tuple[Application, Application] | None:
+    """Remove a target from the application that lost it, which is not remembered as having had it.
+
+    Returns the application before and after.
+    """
     before = await get_application(connection, application_id)
     row = await connection.fetchrow(
         "update applications set cname_target = case when cname_target = $2 then $3 else cname_target end,"
@@ -504,12 +535,7 @@ async def _release_lost_target(connection: Connection[Record], target: str, appl
         target,
         lost_target(application_id),
     )
-    if before is None or row is None:
-        return
-    differences = settings_of(before), settings_of(_application(row))
-    await audit.record_difference(
-        connection, "application.target_lost", application_id, *differences, application_id=application_id
-    )
+    return None if before is None or row is None else (before, _application(row))
 
 
 def _assignment(column: str, place: int) -> str:

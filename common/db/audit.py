@@ -1,8 +1,9 @@
 """The audit log as rows: every change that a request, a command or a user of the dashboard made.
 
 Owns the SQL of ``audit``. A use case records its change once, in the transaction of the change, so that neither is
-there without the other: in `api.services`, or in a query module where flows, batches and proofs of ownership make the
-same change. The actor is `common.actors.current_actor`; without one nothing is recorded.
+there without the other: in `api.services`, or, where the API, flows, batches and imports make the same change, in the
+services that they share (`common.enrolment.changes`, `common.monitored_changes`). No query module records a change.
+The actor is `common.actors.current_actor`; without one nothing is recorded.
 
 Rules
     `before` and `after` hold only what differs; a change that changes nothing is not recorded

@@ -39,7 +39,7 @@ _TABLE = ClaimTable("batches", key="id")
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A request to have these records monitored, as `monitored_domains.add` does."""
+    """A request to have these records monitored, as `common.monitored_changes.add` does."""
 
     domain: str
     subdomain: str | None
@@ -49,7 +49,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Unwatch:
-    """A request to stop monitoring the name, as `monitored_domains.remove` does."""
+    """A request to stop monitoring the name, as `common.monitored_changes.remove` does."""
 
     domain: str
     subdomain: str | None

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from common.db import audit, connect_flows, shares
+from common.db import connect_flows, shares
 from common.db.applications import is_of_living_secret
 from common.db.session import Connection
 from common.errors import FrontageError
@@ -59,8 +59,8 @@ async def register(
     secret_generation: int | None,
     lifetime_days: int | None,
     by_key: str | None = None,
-) -> RegisteredConfiguration:
-    """Return the row of this configuration, a new one if there is none; it ends as this registration has it.
+) -> tuple[RegisteredConfiguration, bool]:
+    """Return the row of this configuration, and whether it is new; it ends as this registration has it.
 
     `by_key`: the API key that registers it. The revocation of a key ends it where that key registered it last, and
     no token or user ever did without a key.
@@ -87,10 +87,7 @@ async def register(
         lifetime_days,
     )
     assert row is not None, "an upsert returns its row"
-    if row["is_new"]:
-        after = {"config": dict(config)}
-        await audit.record(connection, "configuration.register", row["id"], application_id=application_id, after=after)
-    return _configuration(row)
+    return _configuration(row), row["is_new"]
 
 
 async def _refuse_beyond_bound(connection: Connection, application_id: str, digest: bytes) -> None:
@@ -148,24 +145,21 @@ async def list_registered(
     return list(map(_configuration, rows))
 
 
-async def remove(connection: Connection, application_id: str, configuration_id: str) -> bool:
-    """Remove the configuration, and end its links and flows. Returns whether the application had it."""
+async def remove(connection: Connection, application_id: str, configuration_id: str) -> dict[str, Any] | None:
+    """Remove the configuration, and end its links and flows. Returns what was registered, or None where the
+    application does not have it."""
     if not _ID.fullmatch(configuration_id):
-        return False
-    config = await connection.fetchval(
+        return None
+    config: dict[str, Any] | None = await connection.fetchval(
         "delete from connect_configurations where id = $1 and application_id = $2 returning config",
         configuration_id,
         application_id,
     )
     if config is None:
-        return False
+        return None
     await shares.revoke_of_configuration(connection, configuration_id)
     await connect_flows.end_of_configuration(connection, configuration_id)
-    before = {"config": config}
-    await audit.record(
-        connection, "configuration.remove", configuration_id, application_id=application_id, before=before
-    )
-    return True
+    return config
 
 
 def _configuration(row: Any) -> RegisteredConfiguration:

@@ -18,15 +18,14 @@ Functions that write need a transaction; the caller opens it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from asyncpg import Connection, Record
 
-from common.db import audit, certificates, enrolments, locks, orders, outcomes, ownership
+from common.db import certificates, enrolments, locks, orders, outcomes, ownership
 from common.enrolment.ownership import OwnershipClaim
 from common.errors import FrontageError
 
@@ -112,8 +111,6 @@ async def power(
         raise AlreadyEnrolled(domain)
     await _count_enrolment(connection, domain, "power", application_id)
     await _request_certificate(connection, domain, application_id, "power")
-    after = {"application_url": application_url, "root_path_access": root_path_access, "claim": claim}
-    await audit.record(connection, "power.enrol", domain, application_id=application_id, after=after)
 
 
 async def update_power(
@@ -124,17 +121,16 @@ async def update_power(
     root_path_access: Sequence[str] | None,
 ) -> bool:
     """Change the settings that are given (None keeps one); return whether the application has this domain in Power."""
-    async with _audited(connection, domain, "power", application_id):
-        status = await connection.execute(
-            "update domains set application_url = coalesce($3, application_url),"
-            " origin_vouched = origin_vouched or $3 is not null,"
-            " root_path_access = coalesce($4, root_path_access), updated_at = now()"
-            " where domain = $1 and product = 'power' and application_id = $2",
-            domain,
-            application_id,
-            application_url,
-            root_path_access,
-        )
+    status = await connection.execute(
+        "update domains set application_url = coalesce($3, application_url),"
+        " origin_vouched = origin_vouched or $3 is not null,"
+        " root_path_access = coalesce($4, root_path_access), updated_at = now()"
+        " where domain = $1 and product = 'power' and application_id = $2",
+        domain,
+        application_id,
+        application_url,
+        root_path_access,
+    )
     return status == "UPDATE 1"
 
 
@@ -166,8 +162,6 @@ async def secure(
         claim,
     )
     await _request_certificate(connection, domain, application_id, "secure")
-    after = {"application_url": application_url, "redirect_to": redirect_to, "claim": claim}
-    await audit.record(connection, "secure.enrol", domain, application_id=application_id, after=after)
 
 
 async def update_secure(
@@ -182,38 +176,31 @@ async def update_secure(
     None keeps a setting, and the empty redirect ends it. Whether a redirect closes a loop is for the caller to find
     out, under `lock_redirects` (`common.enrolment.redirect_loops`).
     """
-    async with _audited(connection, domain, "secure", application_id):
-        status = await connection.execute(
-            "update domains set application_url = coalesce($3, application_url),"
-            " origin_vouched = origin_vouched or $3 is not null,"
-            " redirect_to = nullif(coalesce($4, redirect_to), ''), updated_at = now()"
-            " where domain = $1 and product = 'secure' and application_id = $2",
-            domain,
-            application_id,
-            application_url,
-            redirect_to,
-        )
+    status = await connection.execute(
+        "update domains set application_url = coalesce($3, application_url),"
+        " origin_vouched = origin_vouched or $3 is not null,"
+        " redirect_to = nullif(coalesce($4, redirect_to), ''), updated_at = now()"
+        " where domain = $1 and product = 'secure' and application_id = $2",
+        domain,
+        application_id,
+        application_url,
+        redirect_to,
+    )
     return status == "UPDATE 1"
 
 
-@asynccontextmanager
-async def _audited(
+async def settings_of(
     connection: Connection[Record], domain: str, product: Product, application_id: str
-) -> AsyncIterator[None]:
-    """Record how the block changes the domain's settings."""
-
-    async def read_state() -> dict[str, Any]:
-        row = await connection.fetchrow(
-            "select application_url, root_path_access, redirect_to from domains"
-            " where domain = $1 and product = $2 and application_id = $3",
-            domain,
-            product,
-            application_id,
-        )
-        return dict(row) if row else {}
-
-    async with audit.recorded(connection, f"{product}.update", domain, read_state, application_id=application_id):
-        yield
+) -> dict[str, Any]:
+    """Return the settings that the application has given the domain, empty where it does not have the domain."""
+    row = await connection.fetchrow(
+        "select application_url, root_path_access, redirect_to from domains"
+        " where domain = $1 and product = $2 and application_id = $3",
+        domain,
+        product,
+        application_id,
+    )
+    return dict(row) if row else {}
 
 
 async def lock_redirects(connection: Connection[Record]) -> None:
@@ -256,10 +243,12 @@ async def certificate_states(
     return {row["domain"]: row["state"] for row in rows}
 
 
-async def remove(connection: Connection[Record], domain: str, product: Product, application_id: str) -> bool:
+async def remove(
+    connection: Connection[Record], domain: str, product: Product, application_id: str
+) -> dict[str, Any] | None:
     """Take the product from the domain; once nothing is left of it, release its certificate, and remember its holder.
 
-    Returns whether the application had this domain.
+    Returns the settings that the domain had, or None where the application did not have it.
     """
     await certificates.lock_domain(connection, domain)
     row = await connection.fetchrow(
@@ -270,12 +259,11 @@ async def remove(connection: Connection[Record], domain: str, product: Product, 
         application_id,
     )
     if row is None:
-        return False
-    await audit.record(connection, f"{product}.remove", domain, application_id=application_id, before=dict(row))
+        return None
     await certificates.release(connection, domain)
     if not await connection.fetchval("select exists (select from domains where domain = $1)", domain):
         await ownership.remember(connection, [domain], application_id)
-    return True
+    return dict(row)
 
 
 async def remove_all(connection: Connection[Record], names: Collection[str], application_id: str) -> None:
@@ -298,16 +286,6 @@ class NewDomain:
     root_path_access: Sequence[str] | None = None
     redirect_to: str | None = None
 
-    @property
-    def audited(self) -> dict[str, Any]:
-        """Return what the audit log records of the enrolment."""
-        after: dict[str, Any] = {"application_url": self.application_url, "claim": "operator"}
-        if self.root_path_access is not None:
-            after |= {"root_path_access": list(self.root_path_access)}
-        if self.redirect_to is not None:
-            after |= {"redirect_to": self.redirect_to}
-        return after
-
 
 async def enrol_by_hand(connection: Connection[Record], application_id: str, new: Sequence[NewDomain]) -> None:
     """Enrol names that no other application holds now, by an operator's command, without limits and without the DNS.
@@ -329,9 +307,6 @@ async def enrol_by_hand(connection: Connection[Record], application_id: str, new
     for each in new:
         if each.domain in known:
             await _request_certificate(connection, each.domain, application_id, each.product, is_proven=False)
-    for product in ("power", "secure"):
-        changes = {each.domain: each.audited for each in new if each.product == product}
-        await audit.record_many(connection, f"{product}.enrol", changes, application_id=application_id)
 
 
 async def list_names(

@@ -25,7 +25,6 @@ import orjson
 from asyncpg import Connection, Record
 
 from common import records as dns
-from common.db import audit
 from common.record_sets import LastResult, Records, State, carry_over, distinct
 
 CHANNEL = "frontage_monitoring"
@@ -60,6 +59,11 @@ class MonitoredKey:
     application_id: str
     domain: str
     subdomain: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the whole name."""
+        return f"{self.subdomain}.{self.domain}" if self.subdomain else self.domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,33 +115,6 @@ class LastCheck:
     evidence: Any
 
 
-async def watch_more(
-    connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels, *, vouched: bool
-) -> None:
-    """Watch these records for the connect modal, beside those of the name that are watched already.
-
-    `vouched`: as the flow is.
-    """
-    while not await _insert(connection, key, distinct(records), labels, source="connect", vouched=vouched):
-        if await change(connection, key, lambda watched: distinct((*watched, *records)), labels):
-            return  # else it has just been deleted
-
-
-async def watch_new(
-    connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels, *, vouched: bool
-) -> Literal["added", "watched", "other"]:
-    """Watch these records for the connect modal, as `watch_more`, but change nothing of a name that is watched already.
-
-    Returns ``added``; or, of a watched name, ``watched`` if these records are among its own, else ``other``.
-    """
-    while not await _insert(connection, key, distinct(records), labels, source="connect", vouched=vouched):
-        stored = await connection.fetchval(f"select dns_records from monitored_domains {_WHERE}", *_values(key))
-        if stored is not None:  # else it has just been deleted
-            watched = _records(stored)
-            return "watched" if distinct((*watched, *records)) == watched else "other"
-    return "added"
-
-
 async def is_vouched(connection: Connection[Record], row_id: str) -> bool:
     """Return whether the name's records were given with full rights, or by a flow of a registered configuration."""
     return bool(
@@ -145,37 +122,36 @@ async def is_vouched(connection: Connection[Record], row_id: str) -> bool:
     )
 
 
-async def remove_unchanged(connection: Connection[Record], key: MonitoredKey, records: Records) -> None:
-    """Stop watching the name, unless other records of it have come to be watched."""
-    stored = await connection.fetchval(f"select dns_records from monitored_domains {_WHERE} for update", *_values(key))
-    if stored is not None and _records(stored) == distinct(records):
-        await remove(connection, key)
+async def list_records(connection: Connection[Record], key: MonitoredKey, *, lock: bool = False) -> Records | None:
+    """Return the records watched under the name, or None where it is not watched.
+
+    With `lock`, other changes of the name wait until the transaction ends.
+    """
+    stored = await connection.fetchval(
+        f"select dns_records from monitored_domains {_WHERE}{' for update' if lock else ''}", *_values(key)
+    )
+    return None if stored is None else _records(stored)
 
 
-async def add(connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels) -> None:
-    """Watch these records; a name that is watched already gets them in place of its own."""
-    while not await _insert(connection, key, distinct(records), labels):
-        if await replace(connection, key, records, labels):
-            return  # else it has just been deleted
-
-
-async def replace(
-    connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels | None = None
-) -> bool:
-    """Watch these records and no others (labels not given stay), and return whether the name is watched."""
+async def vouch(connection: Connection[Record], key: MonitoredKey) -> None:
+    """Note that the name's records are given with full rights."""
     await connection.execute(f"update monitored_domains set vouched = true {_WHERE} and not vouched", *_values(key))
-    return await change(connection, key, lambda _: records, labels)
 
 
-async def change(connection: Connection[Record], key: MonitoredKey, edit: Edit, labels: Labels | None = None) -> bool:
-    """Watch what `edit` makes of the records watched now, and return whether the name is watched."""
+async def change(
+    connection: Connection[Record], key: MonitoredKey, edit: Edit, labels: Labels | None = None
+) -> tuple[Records, Records] | None:
+    """Watch what `edit` makes of the records watched now, and return those before and after.
+
+    Returns None where the name is not watched.
+    """
     row = await connection.fetchrow(
         "select id, dns_records, state, records_present, records_missing"
         f" from monitored_domains {_WHERE} for no key update",
         *_values(key),
     )
     if row is None:
-        return False
+        return None
     if labels is not None and labels != Labels():
         await _set_labels(connection, row["id"], labels)
     before = _records(row["dns_records"])
@@ -183,21 +159,13 @@ async def change(connection: Connection[Record], key: MonitoredKey, edit: Edit, 
     if after != before:
         seen = LastResult(row["state"], _maybe_records(row["records_present"]), _maybe_records(row["records_missing"]))
         await _rewrite(connection, row["id"], after, carry_over(seen, after))
-        await audit.record(
-            connection,
-            "monitor.update",
-            _name(key),
-            application_id=key.application_id,
-            before={"dns_records": row["dns_records"]},
-            after={"dns_records": _as_json(after)},
-        )
-    return True
+    return before, after
 
 
 async def remove(
     connection: Connection[Record], key: MonitoredKey, *, only_if_empty: bool = False
-) -> Literal["removed", "absent", "not empty"]:
-    """Stop watching the name, unless it is not empty and `only_if_empty`; return what was done."""
+) -> int | Literal["absent", "not empty"]:
+    """Stop watching the name; return how many records it had, or why it is not removed."""
     row = await connection.fetchrow(
         f"select id, jsonb_array_length(dns_records) as records from monitored_domains {_WHERE} for update",
         *_values(key),
@@ -207,14 +175,8 @@ async def remove(
     if only_if_empty and row["records"]:
         return "not empty"
     await connection.execute("delete from monitored_domains where id = $1", row["id"])
-    await audit.record(
-        connection,
-        "monitor.remove",
-        _name(key),
-        application_id=key.application_id,
-        before={"records": row["records"]},
-    )
-    return "removed"
+    removed: int = row["records"]
+    return removed
 
 
 async def find(connection: Connection[Record], key: MonitoredKey) -> MonitoredDomain | None:
@@ -263,7 +225,7 @@ def _midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
-async def _insert(
+async def insert(
     connection: Connection[Record],
     key: MonitoredKey,
     records: Records,
@@ -292,8 +254,6 @@ async def _insert(
     )
     if inserted:
         await _wake_monitors(connection)
-        after = {"dns_records": _as_json(records), "user_id": labels.user_id}
-        await audit.record(connection, "monitor.add", _name(key), application_id=key.application_id, after=after)
     return bool(inserted)
 
 
@@ -336,10 +296,6 @@ async def _rewrite(connection: Connection[Record], row_id: str, records: Records
 
 async def _wake_monitors(connection: Connection[Record]) -> None:
     await connection.execute("select wake_listeners($1)", CHANNEL)
-
-
-def _name(key: MonitoredKey) -> str:
-    return f"{key.subdomain}.{key.domain}" if key.subdomain else key.domain
 
 
 def _values(key: MonitoredKey) -> tuple[str, str, str | None]:

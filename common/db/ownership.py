@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from common.db import audit, certificates, locks, outcomes
+from common.db import certificates, locks, outcomes
 from common.db.session import Connection
 from common.db.target_sightings import has_lapsed
 from common.enrolment.ownership import REMEMBERED_DAYS, OwnershipRecord, Target
@@ -177,7 +177,7 @@ async def forget(connection: Connection, domain: str) -> int:
 
 
 async def revoke_ownership(connection: Connection, domain: str, holder: str, reason: EndReason) -> bool:
-    """End all that `holder` has of the name, and record that for its owner.
+    """End all that `holder` has of the name, with an event for its owner.
 
     Returns whether it held the name. Other moves wait until the transaction ends.
     """
@@ -189,5 +189,4 @@ async def revoke_ownership(connection: Connection, domain: str, holder: str, rea
         return False
     await certificates.release(connection, domain)
     await remember(connection, [domain], holder)
-    await audit.record(connection, f"domain.{reason}", domain, application_id=holder)
     return True

@@ -21,6 +21,7 @@ from asyncpg import Record
 
 from common.accounts import Permission
 from common.db import key_products
+from common.db.key_products import RemovedConfiguration
 from common.db.session import Connection
 from common.db.users import User
 
@@ -124,17 +125,15 @@ async def list_keys(connection: Connection, user_id: str) -> list[UserKey]:
     return [_key(row) for row in rows]
 
 
-async def revoke(connection: Connection, user: User, key_id: str) -> str | None:
+async def revoke(connection: Connection, user: User, key_id: str) -> tuple[str, list[RemovedConfiguration]] | None:
     """Revoke the key, with what it made (`common.db.key_products`), and return the name that it had.
 
-    None when the user has no such key.
+    Beside the name stand the configurations that ended with the key. None when the user has no such key.
     """
     name: str | None = await connection.fetchval(
         "delete from user_keys where user_id = $1 and id = $2 returning name", user.id, key_id
     )
-    if name is not None:
-        await key_products.end_of_key(connection, key_id)
-    return name
+    return None if name is None else (name, await key_products.end_of_key(connection, key_id))
 
 
 def _key(row: Record) -> UserKey:

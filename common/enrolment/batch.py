@@ -12,7 +12,7 @@ from common.db import domains, locks, ownership, policies
 from common.db.applications import Application
 from common.db.domains import NewDomain
 from common.db.session import Connection
-from common.enrolment import rules
+from common.enrolment import changes, rules
 from common.enrolment.enrolling import change
 from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
 from common.enrolment.ownership import (
@@ -108,7 +108,7 @@ class EnrolmentBatch:
         ]
         self._new.clear()
         if new:
-            await domains.enrol_by_hand(self._connection, self._application.id, new)
+            await changes.enrol_by_hand(self._connection, self._application.id, new)
 
     def _judge(self, request: EnrolmentRequest) -> EnrolmentRefused | None:
         standing = self._standing[request.name.text]

@@ -13,6 +13,7 @@ from common.db import certificates, domains, ownership
 from common.db.applications import Application, get_application
 from common.db.pool import Connection, Database
 from common.dns import Outcome, Pass, Resolver
+from common.enrolment import changes
 from common.enrolment.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets, check_eligibility
 from common.enrolment.ownership import (
     OwnershipClaim,
@@ -188,7 +189,7 @@ class DomainClaims:
             if verdict not in (OwnershipVerdict.ENROL, OwnershipVerdict.MOVE):
                 raise StandingChanged(name.text)
             if verdict is OwnershipVerdict.MOVE and standing.holder is not None:
-                await ownership.revoke_ownership(connection, name.text, standing.holder, "moved")
+                await changes.revoke_ownership(connection, name.text, standing.holder, "moved")
                 _log.info(
                     "domain moved to another application",
                     domain=name.text,

@@ -20,7 +20,7 @@ from common.db import domains
 from common.db.applications import Application
 from common.db.domains import AlreadyEnrolled, Domain, EnrolledTooOften
 from common.db.pool import Connection
-from common.enrolment import rules
+from common.enrolment import changes, rules
 from common.enrolment.domain_claims import Assessment, DomainClaims, StandingChanged
 from common.enrolment.name_locks import NameLocks
 from common.enrolment.origins import AskOrigin, Unreachable
@@ -158,17 +158,17 @@ async def _add(
     """Enrol the name in the product. Raises: `AlreadyEnrolled`, `EnrolledTooOften`."""
     name, url = request.name.text, request.application_url
     if request.product == "power":
-        await domains.power(connection, name, application.id, url, request.root_path_access, claim)
+        await changes.power(connection, name, application.id, url, request.root_path_access, claim)
     else:
-        await domains.secure(connection, name, application.id, url, request.redirect_to, claim)
+        await changes.secure(connection, name, application.id, url, request.redirect_to, claim)
 
 
 async def change(connection: Connection, application: Application, request: EnrolmentRequest) -> bool:
     """Change the settings that are given. Return whether the application has the name in the product."""
     name, url = request.name.text, request.application_url
     if request.product == "power":
-        return await domains.update_power(connection, name, application.id, url, request.root_path_access)
-    return await domains.update_secure(connection, name, application.id, url, request.redirect_to)
+        return await changes.update_power(connection, name, application.id, url, request.root_path_access)
+    return await changes.update_secure(connection, name, application.id, url, request.redirect_to)
 
 
 async def _find_own(connection: Connection, application: Application, request: EnrolmentRequest) -> list[Domain]:

@@ -6,6 +6,7 @@ from common.db import certificates, domains, ownership
 from common.db.applications import Application
 from common.db.domains import NewDomain
 from common.db.session import Connection
+from common.enrolment import changes
 from common.errors import FrontageError
 from common.names import DomainName
 
@@ -40,7 +41,7 @@ async def transfer(
     url = url or application.application_url
     if url is None:
         raise NoOrigin(f"application {application.id} has no origin of its own")
-    await ownership.revoke_ownership(connection, name.text, former, "moved")
+    await changes.revoke_ownership(connection, name.text, former, "moved")
     new = [NewDomain(name.text, product, url) for product in sorted(each.product for each in held)]
-    await domains.enrol_by_hand(connection, application.id, new)
+    await changes.enrol_by_hand(connection, application.id, new)
     return former

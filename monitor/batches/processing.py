@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from common import monitored_changes
 from common.actors import Actor, acting
-from common.db import batches, monitored_domains
+from common.db import batches
 from common.db.batches import Batch, Unwatch, Watch
 from common.db.monitored_domains import MonitoredKey
 from common.db.pool import Connection, Database
@@ -65,8 +66,8 @@ class Processing:
         key = MonitoredKey(batch.application_id, request.domain, request.subdomain)
         match request:
             case Watch(records=records, labels=labels):
-                await monitored_domains.add(connection, key, records, labels)
+                await monitored_changes.add(connection, key, records, labels)
                 return None
             case Unwatch(only_if_empty=only_if_empty):
-                outcome = await monitored_domains.remove(connection, key, only_if_empty=only_if_empty)
+                outcome = await monitored_changes.remove(connection, key, only_if_empty=only_if_empty)
                 return _REMOVAL_FAILURES.get(outcome)

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common import monitored_changes
 from common.actors import Actor, acting
 from common.connect.requested import Requested
 from common.connect.rights import is_own_enrolment
-from common.db import connect_flows, monitored_domains
+from common.db import connect_flows
 from common.db.applications import Application, get_application
 from common.db.connect_flows import Flow
 from common.db.monitored_domains import Labels, MonitoredKey
@@ -141,9 +142,9 @@ class FlowEnrolment:
         async with self.database.transaction() as connection:
             await _refuse_ended(connection, flow)
             if not flow.by_browser:
-                await monitored_domains.watch_more(connection, key, records, labels, vouched=flow.vouched)
+                await monitored_changes.watch_more(connection, key, records, labels, vouched=flow.vouched)
             else:
-                found = await monitored_domains.watch_new(connection, key, records, labels, vouched=flow.vouched)
+                found = await monitored_changes.watch_new(connection, key, records, labels, vouched=flow.vouched)
                 if found == "other":
                     raise _Failed("already_enrolled")
                 unchanged = {"unchanged": True} if found == "watched" else {}

@@ -83,4 +83,4 @@ async def enrol_partner(database: Database, keyring: Keyring, cname_target: str)
         root_path_access=("/assets",),
     )
     async with database.transaction() as connection:
-        return await create_application(connection, new), secret
+        return (await create_application(connection, new)).application, secret

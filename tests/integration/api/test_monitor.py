@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from common.db import monitored_domains
+from common import monitored_changes
 from common.db.monitored_domains import Labels, MonitoredKey
 from tests.integration.api.conftest import Service
 from tests.integration.api.watching import ABSENT, APEX, DOMAIN, MAIL, WWW, watcher
@@ -129,7 +129,7 @@ async def test_a_whole_name_is_no_subdomain_to_add_but_one_that_is_watched_can_g
     assert (await mine.add(subdomain=f"www{DOMAIN}")).status == 201
     key = MonitoredKey(mine.partner.id, DOMAIN, f"www.{DOMAIN}")  # as it could be added once
     async with service.database.transaction() as connection:
-        await monitored_domains.add(connection, key, (), Labels())
+        await monitored_changes.add(connection, key, (), Labels())
     assert (await mine.delete(subdomain=f"www.{DOMAIN}")).status == 200
 
 

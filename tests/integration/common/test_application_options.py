@@ -23,7 +23,7 @@ async def test_options_are_read_as_they_were_set_and_reach_the_feed(database: Da
             "origin", None, True, False,
         )  # fmt: skip
         assert one.buffer_uploads_bytes is None
-        one = await update_application(
+        stored = await update_application(
             connection,
             "one",
             send_host="customer",
@@ -32,7 +32,8 @@ async def test_options_are_read_as_they_were_set_and_reach_the_feed(database: Da
             maintenance=True,
             buffer_uploads_bytes=5,
         )
-        assert one is not None
+        assert stored is not None
+        one = stored.application
         assert (one.send_host, one.origin_server_name, one.origin_verify, one.maintenance) == (
             "customer", "o.test", False, True,
         )  # fmt: skip

@@ -48,10 +48,11 @@ async def test_only_what_is_given_changes(database: Database) -> None:
 
     async with database.transaction() as connection:
         await update_application(connection, "one", application_url="https://origin.test", service_auth=b"sealed")
-        one = await update_application(connection, "one", application_url=None)
-        assert one is not None
+        stored = await update_application(connection, "one", application_url=None)
+        assert stored is not None
+        one = stored.application
         assert (one.application_url, one.service_auth, one.name) == (None, b"sealed", "A partner")
-        assert await update_application(connection, "one") == one
+        assert await update_application(connection, "one") == stored
         assert await update_application(connection, "nobody", name="x") is None
         with pytest.raises(TypeError, match="no id to set"):
             await update_application(connection, "one", id="two")  # type: ignore[call-arg]

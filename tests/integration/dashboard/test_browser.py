@@ -16,8 +16,9 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from api.pages.handbook import CONTENTS
+from common import monitored_changes
 from common.accounts import hash_token, mint_random_token
-from common.db import domains, events, monitored_domains, sessions, traffic, webhook_endpoints
+from common.db import domains, events, sessions, traffic, webhook_endpoints
 from common.db.applications import update_application
 from common.db.events import NewEvent
 from common.db.monitored_domains import Labels, MonitoredKey
@@ -103,7 +104,7 @@ async def furnish(dashboard: Dashboard, partner: Partner) -> str:
     async with dashboard.service.database.transaction() as connection:
         await update_application(connection, partner.id, webhook_url="https://hooks.partner.example/frontage")
         await domains.power(connection, "shop.customer.test", partner.id, "http://192.0.2.7/a", ["/static"])
-        await monitored_domains.add(
+        await monitored_changes.add(
             connection, MonitoredKey(partner.id, "watched.test", "www"), tuple(records), Labels("u1")
         )
         event_id = await events.record(

@@ -12,8 +12,9 @@ import pytest
 from api.dashboard import live
 from api.dashboard.handlers import applications, domain_list, domains, home, monitored, webhooks
 from api.rights import Roles
+from common import monitored_changes
 from common.accounts import Role
-from common.db import events, monitor_nodes, monitored_domains, sessions, users, webhook_endpoints
+from common.db import events, monitor_nodes, sessions, users, webhook_endpoints
 from common.db.applications import update_application
 from common.db.events import NewEvent
 from common.db.monitored_domains import Labels, MonitoredKey
@@ -110,7 +111,7 @@ MISSING = "update monitored_domains set state = 'missing', records_present = '[]
 async def monitor(dashboard: Dashboard, application_id: str, state: str = UNCHECKED) -> None:
     records = (parse_record({"type": "A", "host": "www", "value": "192.0.2.1", "ttl": 300}),)
     async with dashboard.service.database.transaction() as connection:
-        await monitored_domains.add(connection, MonitoredKey(application_id, "watched.test", "www"), records, Labels())
+        await monitored_changes.add(connection, MonitoredKey(application_id, "watched.test", "www"), records, Labels())
         await connection.execute(state)
 
 

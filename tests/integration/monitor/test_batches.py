@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from common.db import batches, monitored_domains
+from common import monitored_changes
+from common.db import batches
 from common.db.batches import Batch, InvalidItem, NewItem, Unwatch, Watch
 from common.db.migrate import migrate
 from common.db.monitored_domains import Labels, MonitoredKey
@@ -62,7 +63,7 @@ async def submit(database: Database, items: list[NewItem], *, application_id: st
 async def add_domains(database: Database, count: int) -> None:
     async with database.transaction() as connection:
         for number in range(count):
-            await monitored_domains.add(connection, MonitoredKey(APPLICATION, f"d{number}.test"), (RECORD,), Labels())
+            await monitored_changes.add(connection, MonitoredKey(APPLICATION, f"d{number}.test"), (RECORD,), Labels())
 
 
 async def progress(database: Database, batch_id: str) -> batches.BatchProgress:

@@ -10,9 +10,10 @@ from random import Random
 from typing import Any
 
 from bench.lab.server import NameServer
+from common import monitored_changes
 from common.addresses import AddressPolicy
 from common.clock import SystemClock
-from common.db import checks, monitored_domains
+from common.db import checks
 from common.db.listener import Listener
 from common.db.monitored_domains import CHANNEL, Labels, MonitoredKey
 from common.db.pool import Database
@@ -56,7 +57,7 @@ async def watch(
     """What POST and PUT do."""
     async with database.transaction() as connection:
         parsed = tuple(map(parse_record, records))
-        await monitored_domains.add(
+        await monitored_changes.add(
             connection, MonitoredKey(APPLICATION, domain, subdomain), parsed, Labels("user-1", "job-1")
         )
 

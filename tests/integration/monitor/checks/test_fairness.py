@@ -8,8 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from common import monitored_changes
 from common.clock import SystemClock
-from common.db import checks, monitored_domains
+from common.db import checks
 from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Connection, Database
 from common.records import parse_record
@@ -38,7 +39,7 @@ async def shop(database: Database) -> Database:
 async def add(database: Database, application_id: str, *names: str) -> None:
     async with database.transaction() as connection:
         for name in names:
-            await monitored_domains.add(connection, MonitoredKey(application_id, name), (parse_record(a()),), Labels())
+            await monitored_changes.add(connection, MonitoredKey(application_id, name), (parse_record(a()),), Labels())
 
 
 async def test_of_more_than_can_be_taken_every_application_s_lines_are_shown(shop: Database) -> None:

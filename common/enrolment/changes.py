@@ -1,0 +1,122 @@
+"""Changes of what is enrolled, each with its entry in the audit log.
+
+The one way in which the services of the API, of the monitor and of enrolment itself change an enrolment.
+
+Each function runs in the transaction that its caller opens, so that neither the change nor its entry is there without
+the other. Which application may have a name is decided before (`common.enrolment.rules`); the rows are
+`common.db.domains`' and `common.db.ownership`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from common.db import audit, domains, ownership
+from common.db.domains import NewDomain, Product
+from common.db.ownership import EndReason
+from common.db.session import Connection
+from common.enrolment.ownership import OwnershipClaim
+
+
+async def power(
+    connection: Connection,
+    domain: str,
+    application_id: str,
+    application_url: str | None,
+    root_path_access: Sequence[str] | None,
+    claim: OwnershipClaim | None = None,
+) -> None:
+    """Enrol the domain in Power. Raises: `AlreadyEnrolled`, `EnrolledTooOften`."""
+    await domains.power(connection, domain, application_id, application_url, root_path_access, claim)
+    after = {"application_url": application_url, "root_path_access": root_path_access, "claim": claim}
+    await audit.record(connection, "power.enrol", domain, application_id=application_id, after=after)
+
+
+async def secure(
+    connection: Connection,
+    domain: str,
+    application_id: str,
+    application_url: str | None,
+    redirect_to: str | None,
+    claim: OwnershipClaim | None = None,
+) -> None:
+    """Enrol the domain in Secure. Raises: `EnrolledTooOften`."""
+    await domains.secure(connection, domain, application_id, application_url, redirect_to, claim)
+    after = {"application_url": application_url, "redirect_to": redirect_to, "claim": claim}
+    await audit.record(connection, "secure.enrol", domain, application_id=application_id, after=after)
+
+
+async def update_power(
+    connection: Connection,
+    domain: str,
+    application_id: str,
+    application_url: str | None,
+    root_path_access: Sequence[str] | None,
+) -> bool:
+    """Change the settings that are given. Return whether the application has the domain in Power."""
+    async with audit.recorded(
+        connection,
+        "power.update",
+        domain,
+        lambda: domains.settings_of(connection, domain, "power", application_id),
+        application_id=application_id,
+    ):
+        return await domains.update_power(connection, domain, application_id, application_url, root_path_access)
+
+
+async def update_secure(
+    connection: Connection,
+    domain: str,
+    application_id: str,
+    application_url: str | None,
+    redirect_to: str | None,
+) -> bool:
+    """Change the settings that are given. Return whether the application has the domain in Secure."""
+    async with audit.recorded(
+        connection,
+        "secure.update",
+        domain,
+        lambda: domains.settings_of(connection, domain, "secure", application_id),
+        application_id=application_id,
+    ):
+        return await domains.update_secure(connection, domain, application_id, application_url, redirect_to)
+
+
+async def remove(connection: Connection, domain: str, product: Product, application_id: str) -> bool:
+    """Take the product from the domain. Return whether the application had it."""
+    before = await domains.remove(connection, domain, product, application_id)
+    if before is None:
+        return False
+    await audit.record(connection, f"{product}.remove", domain, application_id=application_id, before=before)
+    return True
+
+
+async def enrol_by_hand(connection: Connection, application_id: str, new: Sequence[NewDomain]) -> None:
+    """Enrol names that no other application holds, by an operator's word (`domains.enrol_by_hand`)."""
+    await domains.enrol_by_hand(connection, application_id, new)
+    for product in ("power", "secure"):
+        changes = {each.domain: _after(each) for each in new if each.product == product}
+        await audit.record_many(connection, f"{product}.enrol", changes, application_id=application_id)
+
+
+def _after(new: NewDomain) -> dict[str, Any]:
+    after: dict[str, Any] = {"application_url": new.application_url, "claim": "operator"}
+    if new.root_path_access is not None:
+        after |= {"root_path_access": list(new.root_path_access)}
+    if new.redirect_to is not None:
+        after |= {"redirect_to": new.redirect_to}
+    return after
+
+
+async def revoke_ownership(connection: Connection, domain: str, holder: str, reason: EndReason) -> bool:
+    """End all that the holder has of the name. Return whether it held the name."""
+    held = await ownership.revoke_ownership(connection, domain, holder, reason)
+    if held:
+        await record_loss(connection, domain, holder, reason)
+    return held
+
+
+async def record_loss(connection: Connection, domain: str, holder: str, reason: EndReason) -> None:
+    """Record for its former holder that a name was taken away."""
+    await audit.record(connection, f"domain.{reason}", domain, application_id=holder)
