@@ -31,7 +31,7 @@ from bench.blocks import count_blocks
 from bench.bulk import bulk_load
 from common.db.migrate import migrate
 from common.db.retention import STEPS, RetentionStep
-from common.db.session import Connection, Patience, open_session, transaction
+from common.db.session import Connection, SessionTimeouts, open_session, transaction
 from common.errors import FrontageError
 from common.postgres import EmbeddedPostgres
 
@@ -43,7 +43,7 @@ _COUNTED_BATCHES = 3
 _TIMED_BATCHES = 9
 _BATCHES = _WARM_BATCHES + _COUNTED_BATCHES + _TIMED_BATCHES
 _FILL_ROWS = 500_000
-_PATIENCE = Patience(query_seconds=3600, statement_seconds=3600)
+_TIMEOUTS = SessionTimeouts(query_seconds=3600, statement_seconds=3600)
 
 _EXPIRED = "now() - interval '400 days' + n * interval '1 millisecond'"
 _KEPT = "now() + interval '1 day' + n * interval '1 millisecond'"
@@ -227,7 +227,7 @@ async def _server(directory: Path) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _session(dsn: str) -> AsyncIterator[Connection]:
-    connection = await open_session(dsn, "frontage bench", _PATIENCE)
+    connection = await open_session(dsn, "frontage bench", _TIMEOUTS)
     try:
         yield connection
     finally:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from common.db import monitor_nodes
 from common.db.outages import level_of
 from common.db.pool import Database
-from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, open_session
+from common.db.session import DEFAULT_TIMEOUTS, Connection, SessionTimeouts, open_session, translate_errors
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 
@@ -39,7 +39,7 @@ class Lease:
         stopped: Callable[[], Collection[str]],
         software_version: str,
         *,
-        patience: Patience = DEFAULT_PATIENCE,
+        timeouts: SessionTimeouts = DEFAULT_TIMEOUTS,
     ) -> None:
         """Create a lease; `issuer`, `stopped` and `software_version` as in `common.db.monitor_nodes.MonitorNode`."""
         self.node_id = secrets.token_hex(16)
@@ -48,7 +48,7 @@ class Lease:
         self._issuer = issuer
         self._stopped = stopped
         self._software_version = software_version
-        self._patience = patience
+        self._timeouts = timeouts
         self._renewed_at = time.monotonic()
 
     @property
@@ -81,9 +81,9 @@ class Lease:
 
         Raises: `DatabaseUnavailable`.
         """
-        session = await open_session(self._dsn, _NAME, self._patience)
+        session = await open_session(self._dsn, _NAME, self._timeouts)
         try:
-            with border(session):
+            with translate_errors(session):
                 await session.execute("set synchronous_commit = off")  # a lease lost in a crash has lapsed anyway
                 while True:
                     await self._report(session)
@@ -101,9 +101,9 @@ class Lease:
         """End the lease, if the database answers in time."""
         with suppress(DatabaseUnavailable, TimeoutError):
             async with asyncio.timeout(_END_SECONDS):
-                session = await open_session(self._dsn, _NAME, self._patience)
+                session = await open_session(self._dsn, _NAME, self._timeouts)
                 try:
-                    with border(session):
+                    with translate_errors(session):
                         await monitor_nodes.end_lease(session, self.node_id)
                 finally:
                     session.terminate()

@@ -22,7 +22,7 @@ from common.db.pool import Database, open_pool
 from common.db.session import open_session
 from common.postgres import EmbeddedPostgres
 from tests.children import WITHOUT_AUTHORITIES
-from tests.patience import UNHURRIED
+from tests.timeouts import UNHURRIED
 
 TEMPLATE = "frontage_template"
 _MEMORY_BYTES = 6 << 30
@@ -127,5 +127,5 @@ async def fresh_database(server_dsn: str) -> AsyncIterator[str]:
 @pytest.fixture
 async def database(dsn: str) -> AsyncIterator[Database]:
     """A pool on that database."""
-    async with open_pool(dsn, size=8, application_name="frontage tests", patience=UNHURRIED) as pool:
+    async with open_pool(dsn, size=8, application_name="frontage tests", timeouts=UNHURRIED) as pool:
         yield pool

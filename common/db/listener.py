@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from common.db.outages import level_of
-from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, open_session
+from common.db.session import DEFAULT_TIMEOUTS, Connection, SessionTimeouts, open_session, translate_errors
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
 from common.retry_pauses import RetryPauses
@@ -42,7 +42,7 @@ class Listener:
         *,
         channel: str = CHANNEL,
         application_name: str = "frontage listener",
-        patience: Patience = DEFAULT_PATIENCE,
+        timeouts: SessionTimeouts = DEFAULT_TIMEOUTS,
         heartbeat_seconds: float = _HEARTBEAT_SECONDS,
     ) -> None:
         """Prepare the listener; `run` connects.
@@ -53,7 +53,7 @@ class Listener:
         self._on_wake = on_wake
         self._channel = channel
         self._application_name = application_name
-        self._patience = patience
+        self._timeouts = timeouts
         self._heartbeat_seconds = heartbeat_seconds
         self.is_listening = False
 
@@ -77,9 +77,9 @@ class Listener:
         Raises: `DatabaseUnavailable` when it ends; `OperatorError` when there is no address.
         """
         dsn = self._source() if callable(self._source) else self._source
-        connection = await open_session(dsn, self._application_name, self._patience)
+        connection = await open_session(dsn, self._application_name, self._timeouts)
         try:
-            with border(connection):
+            with translate_errors(connection):
                 await self._listen_until_closed(connection)
         finally:
             connection.terminate()

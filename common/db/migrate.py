@@ -19,7 +19,7 @@ from common.db.migration_blockers import GIVE_UP_SECONDS, Blockers, OnWait, find
 from common.db.migrations.steps import Step, find_steps, read_step
 from common.db.pool import refuse_transaction_pooler
 from common.db.schema import REVISION, check_schema, compatibility_statement
-from common.db.session import DEFAULT_PATIENCE, Connection, Patience, is_passing, open_session, unavailable
+from common.db.session import DEFAULT_TIMEOUTS, Connection, SessionTimeouts, is_transient, open_session, to_unavailable
 from common.errors import DatabaseUnavailable, OperatorError
 
 __all__ = ["REVISION", "check_schema", "migrate"]
@@ -28,7 +28,7 @@ _NAME = "frontage migrate"
 _LOCK = 0x46524F4E54414745  # "FRONTAGE"
 _LOCK_PAUSE_SECONDS = 0.1
 _LONGEST_SECONDS = 4 * 3600.0
-_PATIENCE = Patience(
+_TIMEOUTS = SessionTimeouts(
     query_seconds=_LONGEST_SECONDS,
     statement_seconds=_LONGEST_SECONDS,
     lock_seconds=_LONGEST_SECONDS,
@@ -65,7 +65,7 @@ async def _migrate(dsn: str, steps: Sequence[Step], blockers: Blockers) -> None:
     Raises: `OperatorError`, `DatabaseUnavailable`.
     """
     try:
-        async with asyncio.timeout(_LONGEST_SECONDS), _session(dsn, _PATIENCE) as connection, _session(dsn) as watcher:
+        async with asyncio.timeout(_LONGEST_SECONDS), _session(dsn, _TIMEOUTS) as connection, _session(dsn) as watcher:
             await _lock(connection, watcher, blockers)
             watching = asyncio.create_task(
                 watch(watcher, connection.get_server_pid(), blockers), name="migrate: watch blockers"
@@ -75,17 +75,17 @@ async def _migrate(dsn: str, steps: Sequence[Step], blockers: Blockers) -> None:
             finally:
                 watching.cancel()
     except TimeoutError as error:
-        raise unavailable(error) from error
+        raise to_unavailable(error) from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        if is_passing(error):
-            raise unavailable(error) from error
+        if is_transient(error):
+            raise to_unavailable(error) from error
         raise OperatorError(f"the schema could not be brought up: {error}") from error
 
 
 @asynccontextmanager
-async def _session(dsn: str, patience: Patience = DEFAULT_PATIENCE) -> AsyncIterator[Connection]:
+async def _session(dsn: str, timeouts: SessionTimeouts = DEFAULT_TIMEOUTS) -> AsyncIterator[Connection]:
     """Open a session of the migration's own, and end it with the block."""
-    connection = await open_session(dsn, _NAME, patience)
+    connection = await open_session(dsn, _NAME, timeouts)
     try:
         yield connection
     finally:

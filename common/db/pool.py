@@ -19,20 +19,20 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from common.db.session import (
-    DEFAULT_PATIENCE,
+    DEFAULT_TIMEOUTS,
     TRANSACTION_POOLER,
     Connection,
-    Patience,
-    border,
-    is_passing,
+    SessionTimeouts,
+    is_transient,
     open_session,
+    to_unavailable,
     transaction,
-    unavailable,
+    translate_errors,
 )
 from common.errors import DatabaseUnavailable, OperatorError
 from common.metrics import Family
 
-__all__ = ["Connection", "Database", "Patience", "open_pool", "refuse_transaction_pooler"]
+__all__ = ["Connection", "Database", "SessionTimeouts", "open_pool", "refuse_transaction_pooler"]
 
 _IDLE_SECONDS = 60.0
 _CLOSE_SECONDS = 2.0
@@ -42,10 +42,10 @@ _PROBE_SECONDS = 2.0
 class Database:
     """A role's way to Postgres. Made and closed by `open_pool`; safe to share among tasks."""
 
-    def __init__(self, dsn: str, *, size: int, application_name: str, patience: Patience) -> None:
+    def __init__(self, dsn: str, *, size: int, application_name: str, timeouts: SessionTimeouts) -> None:
         self._dsn = dsn
         self._application_name = application_name
-        self._patience = patience
+        self._timeouts = timeouts
         self._is_probed = False
         self._waiting = 0
         self._probing = asyncio.Lock()
@@ -71,14 +71,14 @@ class Database:
         borrowed = await self._acquire()
         connection = cast("Connection", borrowed)
         try:
-            with border(connection):
+            with translate_errors(connection):
                 yield connection
         except DatabaseUnavailable as error:
             if isinstance(error.__cause__, TimeoutError):  # the server keeps silent: on the idle connections, too
                 await self._pool.expire_connections()
             raise
         finally:
-            await self._pool.release(borrowed, timeout=self._patience.query_seconds)
+            await self._pool.release(borrowed, timeout=self._timeouts.query_seconds)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -125,12 +125,12 @@ class Database:
 
     async def _acquire_now(self) -> PoolConnectionProxy[asyncpg.Record]:
         try:
-            return await self._pool.acquire(timeout=self._patience.acquire_seconds)
+            return await self._pool.acquire(timeout=self._timeouts.acquire_seconds)
         except (DatabaseUnavailable, OperatorError):
             raise
         except Exception as error:
-            if is_passing(error) or isinstance(error, asyncpg.InterfaceError):  # the latter: the pool is closing
-                raise unavailable(error) from error
+            if is_transient(error) or isinstance(error, asyncpg.InterfaceError):  # the latter: the pool is closing
+                raise to_unavailable(error) from error
             raise
 
     async def _open(self, dsn: str, **_: Any) -> Connection:
@@ -138,20 +138,20 @@ class Database:
         if not self._is_probed:
             async with self._probing:
                 if not self._is_probed:
-                    await refuse_transaction_pooler(dsn, self._application_name, self._patience)
+                    await refuse_transaction_pooler(dsn, self._application_name, self._timeouts)
                     self._is_probed = True
-        return await open_session(dsn, self._application_name, self._patience)
+        return await open_session(dsn, self._application_name, self._timeouts)
 
 
 @asynccontextmanager
 async def open_pool(
-    dsn: str, *, size: int, application_name: str, patience: Patience = DEFAULT_PATIENCE
+    dsn: str, *, size: int, application_name: str, timeouts: SessionTimeouts = DEFAULT_TIMEOUTS
 ) -> AsyncIterator[Database]:
     """Open a pool of at most `size` connections, opened when needed and dropped after a minute without use.
 
     Raises: `OperatorError` for a server that is there but that Frontage cannot work with.
     """
-    database = Database(dsn, size=size, application_name=application_name, patience=patience)
+    database = Database(dsn, size=size, application_name=application_name, timeouts=timeouts)
     try:
         await database.open()
         yield database
@@ -163,16 +163,18 @@ async def _keep_session(_: Connection) -> None:
     """Reset nothing: sessions are left as they were configured (no code changes them), which saves a round trip."""
 
 
-async def refuse_transaction_pooler(dsn: str, application_name: str, patience: Patience = DEFAULT_PATIENCE) -> None:
+async def refuse_transaction_pooler(
+    dsn: str, application_name: str, timeouts: SessionTimeouts = DEFAULT_TIMEOUTS
+) -> None:
     """Refuse a server behind a transaction-mode pooler, where what a session sets and LISTENs to does not stay with it.
 
     Raises: `OperatorError`, `DatabaseUnavailable`.
     """
-    mine = await open_session(dsn, application_name, patience)
+    mine = await open_session(dsn, application_name, timeouts)
     try:
-        theirs = await open_session(dsn, application_name, patience)
+        theirs = await open_session(dsn, application_name, timeouts)
         try:
-            with border(mine), border(theirs):
+            with translate_errors(mine), translate_errors(theirs):
                 is_whole = await _is_session_whole(mine, theirs)
         finally:
             theirs.terminate()

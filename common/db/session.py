@@ -32,7 +32,7 @@ _LIBPQ_DEADLINES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class SessionTimeouts:
     """How long to wait, in seconds. A server that works gives up a little before the client does, with a reason."""
 
     connect_seconds: float = 3.0
@@ -43,10 +43,10 @@ class Patience:
     idle_in_transaction_seconds: float = 10.0
 
 
-DEFAULT_PATIENCE = Patience()
+DEFAULT_TIMEOUTS = SessionTimeouts()
 
 # A server's machine is gone when it acknowledges nothing for two and a half seconds, idle ones for three.
-_SILENCE = (
+_DEAD_PEER_OPTIONS = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2),
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1),
@@ -54,7 +54,7 @@ _SILENCE = (
 )
 
 # Failures of the moment: the same work may succeed later, on another connection.
-_PASSING = (
+_TRANSIENT = (
     asyncpg.PostgresConnectionError,
     asyncpg.ConnectionDoesNotExistError,
     asyncpg.OperatorInterventionError,  # shutting down, crashed, cancelled by statement_timeout, terminated
@@ -85,29 +85,33 @@ TRANSACTION_POOLER = (
 )
 
 
-def is_passing(error: BaseException, connection: Connection | None = None) -> bool:
-    """Whether `error` means that Postgres is absent or too slow, rather than that the statement is wrong."""
+def is_transient(error: BaseException, connection: Connection | None = None) -> bool:
+    """Return whether `error` means that Postgres is absent or too slow, rather than that the statement is wrong."""
     if isinstance(error, asyncpg.InterfaceError):
         return connection is not None and is_gone(connection)
-    return isinstance(error, (*_PASSING, TimeoutError, OSError))
+    return isinstance(error, (*_TRANSIENT, TimeoutError, OSError))
 
 
 def is_gone(connection: Connection) -> bool:
-    """Whether the connection has ended; one borrowed from a pool then refuses even the question."""
+    """Return whether the connection has ended; one borrowed from a pool then refuses even the question."""
     try:
         return connection.is_closed()
     except asyncpg.InterfaceError:
         return True
 
 
-def unavailable(error: BaseException) -> DatabaseUnavailable:
-    """`error` in one line; chain it with ``from``. An outage is logged once (`common.db.outages`)."""
-    translated = _translated(error)
+def to_unavailable(error: BaseException) -> DatabaseUnavailable:
+    """Return `error` as `DatabaseUnavailable`, in one line; chain it with ``from``.
+
+    An outage is logged once (`common.db.outages`).
+    """
+    translated = _translate(error)
     outages.note_failure(translated)
     return translated
 
 
-def _translated(error: BaseException) -> DatabaseUnavailable:
+def _translate(error: BaseException) -> DatabaseUnavailable:
+    """Return the driver's error as ours, in words for the operator."""
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         return ReadOnlyDatabase(_STANDBY)
     if isinstance(error, TimeoutError):
@@ -119,9 +123,11 @@ def _translated(error: BaseException) -> DatabaseUnavailable:
 
 
 @contextmanager
-def border(connection: Connection) -> Iterator[None]:
-    """Work on `connection`; a connection that failed in passing, or was left by cancellation in the middle of an
-    answer, is thrown away at once (waiting for it to recover would take as long again).
+def translate_errors(connection: Connection) -> Iterator[None]:
+    """Translate the driver's errors in a block that works on `connection`, and end the connection where it is broken.
+
+    A connection that failed for the moment, or was left by cancellation in the middle of an answer, is thrown away at
+    once (waiting for it to recover would take as long again).
 
     Raises: `DatabaseUnavailable`; `OperatorError` behind a pooler in transaction mode.
     """
@@ -131,39 +137,42 @@ def border(connection: Connection) -> Iterator[None]:
         connection.terminate()
         raise OperatorError(TRANSACTION_POOLER) from error
     except BaseException as error:
-        passing = is_passing(error, connection)
-        if (passing or not isinstance(error, Exception)) and not is_gone(connection):
+        transient = is_transient(error, connection)
+        if (transient or not isinstance(error, Exception)) and not is_gone(connection):
             connection.terminate()
-        if passing:
-            raise unavailable(error) from error
+        if transient:
+            raise to_unavailable(error) from error
         raise
 
 
 @asynccontextmanager
 async def transaction(connection: Connection, *, is_snapshot: bool = False) -> AsyncIterator[None]:
-    """READ COMMITTED; a snapshot sees one moment only (REPEATABLE READ) and writes nothing. Committed at the end of
-    the block, rolled back if it raises; left alone if `border` is about to throw the connection away, since a frozen
-    server would answer the rollback no sooner than what went before."""
+    """Run the block in a transaction: committed at its end, rolled back if it raises.
+
+    It is READ COMMITTED; a snapshot sees one moment only (REPEATABLE READ) and writes nothing. It is not rolled back if
+    `translate_errors` is about to throw the connection away, since a frozen server would answer the rollback no sooner
+    than what went before.
+    """
     block = connection.transaction(isolation="repeatable_read" if is_snapshot else None, readonly=is_snapshot)
     await block.start()
     try:
         yield
     except BaseException as error:
-        if isinstance(error, Exception) and not is_passing(error, connection):
+        if isinstance(error, Exception) and not is_transient(error, connection):
             await block.rollback()
         raise
     await block.commit()
 
 
-async def open_session(dsn: str, application_name: str, patience: Patience = DEFAULT_PATIENCE) -> Connection:
-    """A connection of the caller's own, configured.
+async def open_session(dsn: str, application_name: str, timeouts: SessionTimeouts = DEFAULT_TIMEOUTS) -> Connection:
+    """Open a connection of the caller's own, with every time-out set.
 
     Raises: `DatabaseUnavailable`; `OperatorError` for an address that is none or a server too old.
     """
-    connection = await _connect(dsn, application_name, patience)
-    with border(connection):
+    connection = await _connect(dsn, application_name, timeouts)
+    with translate_errors(connection):
         try:
-            await _configure(connection, patience)
+            await _configure(connection, timeouts)
             outages.note_answer()
         except BaseException:
             connection.terminate()
@@ -171,7 +180,11 @@ async def open_session(dsn: str, application_name: str, patience: Patience = DEF
     return connection
 
 
-async def _connect(dsn: str, application_name: str, patience: Patience) -> Connection:
+async def _connect(dsn: str, application_name: str, timeouts: SessionTimeouts) -> Connection:
+    """Connect to the first server of the address that answers and writes.
+
+    Raises: `DatabaseUnavailable`; `OperatorError` for an address that is none.
+    """
     try:
         addresses = split_hosts(_without_deadlines(dsn))
     except ValueError as error:
@@ -179,20 +192,24 @@ async def _connect(dsn: str, application_name: str, patience: Patience) -> Conne
     try:
         return await reach_first(
             addresses,
-            lambda address: _connect_to_one(address, application_name, patience),
-            within_seconds=patience.connect_seconds,
+            lambda address: _connect_to_one(address, application_name, timeouts),
+            within_seconds=timeouts.connect_seconds,
         )
     except DatabaseUnavailable as error:
         outages.note_failure(error)
         raise
 
 
-async def _connect_to_one(dsn: str, application_name: str, patience: Patience) -> Connection:
+async def _connect_to_one(dsn: str, application_name: str, timeouts: SessionTimeouts) -> Connection:
+    """Connect to one server.
+
+    Raises: `DatabaseUnavailable`; `OperatorError` for an address that is none.
+    """
     try:
         connection = await asyncpg.connect(
             dsn,
-            timeout=patience.connect_seconds,
-            command_timeout=patience.query_seconds,
+            timeout=timeouts.connect_seconds,
+            command_timeout=timeouts.query_seconds,
             server_settings={"application_name": application_name},
         )
     except asyncpg.TargetServerAttributeNotMatched as error:
@@ -200,41 +217,50 @@ async def _connect_to_one(dsn: str, application_name: str, patience: Patience) -
     except (asyncpg.ClientConfigurationError, ValueError) as error:
         raise OperatorError(_NO_ADDRESS) from error  # not the driver's words, which may quote a password
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
-        raise _translated(error) from error
-    _end_when_silent(connection)
+        raise _translate(error) from error
+    _end_when_peer_is_dead(connection)
     return connection
 
 
-def _end_when_silent(connection: Connection) -> None:
-    """Have the kernel end the connection once the server's machine acknowledges nothing, sent or idle: a pool's idle
-    connections to a server that is gone would otherwise each cost a caller its whole deadline."""
+def _end_when_peer_is_dead(connection: Connection) -> None:
+    """Have the kernel end the connection once the server's machine acknowledges nothing, sent or idle.
+
+    A pool's idle connections to a server that is gone would otherwise each cost a caller its whole deadline.
+    """
     transport: asyncio.BaseTransport = connection._transport  # type: ignore[attr-defined]  # there is no public way
     peer = transport.get_extra_info("socket")
     if peer is None or peer.family == socket.AF_UNIX:
         return
-    for level, option, value in _SILENCE:
+    for level, option, value in _DEAD_PEER_OPTIONS:
         peer.setsockopt(level, option, value)
 
 
 def _without_deadlines(dsn: str) -> str:
-    """Return `dsn` without libpq's deadlines, which the driver would pass on to the server, which refuses them. Ours
-    hold instead: those of `Patience`, and `_SILENCE`."""
+    """Return `dsn` without libpq's deadlines, which the driver would pass on to the server, which refuses them.
+
+    Ours hold instead: those of `SessionTimeouts`, and `_DEAD_PEER_OPTIONS`.
+    """
     address, _, query = dsn.partition("?")
     kept = [parameter for parameter in query.split("&") if parameter.partition("=")[0] not in _LIBPQ_DEADLINES]
     return f"{address}?{'&'.join(kept)}" if query and kept else address
 
 
-async def _configure(connection: Connection, patience: Patience) -> None:
-    """Time-outs are set by a statement rather than as start-up parameters, which session poolers refuse. The
-    keepalives let the server find out that we are gone; whether it is, our own deadlines tell."""
+async def _configure(connection: Connection, timeouts: SessionTimeouts) -> None:
+    """Set the session's time-outs and codecs, and refuse a server that is too old.
+
+    Time-outs are set by a statement rather than as start-up parameters, which session poolers refuse. The keepalives
+    let the server find out that we are gone; whether it is, our own deadlines tell.
+
+    Raises: `OperatorError`.
+    """
     version = await connection.fetchval(
         "select set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),"
         " set_config('idle_in_transaction_session_timeout', $3, false), set_config('timezone', 'UTC', false),"
         " set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),"
         " current_setting('server_version_num')::int",
-        _milliseconds(patience.statement_seconds),
-        _milliseconds(patience.lock_seconds),
-        _milliseconds(patience.idle_in_transaction_seconds),
+        _milliseconds(timeouts.statement_seconds),
+        _milliseconds(timeouts.lock_seconds),
+        _milliseconds(timeouts.idle_in_transaction_seconds),
         column=6,
     )
     if version < OLDEST_VERSION:

@@ -28,7 +28,7 @@ from common.db.edge_nodes import (
     FailedUpgrade,
     UnusableCertificates,
 )
-from common.db.session import Connection, Patience, border, open_session
+from common.db.session import Connection, SessionTimeouts, open_session, translate_errors
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
 from common.origin_faults import FailingOrigin
@@ -54,7 +54,7 @@ class EdgeLease:
         store: Store,
         dsn_provider: Callable[[], str],
         clock: Clock,
-        patience: Patience,
+        timeouts: SessionTimeouts,
         read_state: Callable[[], tuple[Condition, datetime | None]],
         software_version: str,
     ) -> None:
@@ -69,7 +69,7 @@ class EdgeLease:
         self._store = store
         self._dsn_provider = dsn_provider
         self._clock = clock
-        self._patience = patience
+        self._timeouts = timeouts
         self._read_state = read_state
         self._software_version = software_version
         self._due = asyncio.Event()
@@ -124,9 +124,9 @@ class EdgeLease:
         if self._store.state.identity is None:  # there is no version yet
             await self._due.wait()
         host = socket.gethostname()
-        session = await open_session(self._dsn_provider(), _NAME, self._patience)
+        session = await open_session(self._dsn_provider(), _NAME, self._timeouts)
         try:
-            with border(session):
+            with translate_errors(session):
                 await edge_nodes.commit_without_flush(session)
                 if not await self._hold(session):
                     return
@@ -184,9 +184,9 @@ class EdgeLease:
     async def _end(self) -> None:
         with suppress(DatabaseUnavailable, OperatorError, TimeoutError):
             async with asyncio.timeout(_RELEASE_SECONDS):
-                session = await open_session(self._dsn_provider(), _NAME, self._patience)
+                session = await open_session(self._dsn_provider(), _NAME, self._timeouts)
                 try:
-                    with border(session):
+                    with translate_errors(session):
                         await edge_nodes.end_lease(session, self._node_id, self._holder)
                 finally:
                     session.terminate()

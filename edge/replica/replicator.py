@@ -24,7 +24,7 @@ from common.db.listener import Listener
 from common.db.outages import level_of
 from common.db.pool import refuse_transaction_pooler
 from common.db.schema import check_schema
-from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, is_gone, open_session
+from common.db.session import DEFAULT_TIMEOUTS, Connection, SessionTimeouts, is_gone, open_session, translate_errors
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
 from common.origin_faults import FailingOrigin
@@ -66,7 +66,7 @@ class Replicator:
         clock: Clock,
         *,
         poll_seconds: float = _POLL_SECONDS,
-        patience: Patience = DEFAULT_PATIENCE,
+        timeouts: SessionTimeouts = DEFAULT_TIMEOUTS,
         keyring: Keyring | None = None,
         software_version: str = "",
     ) -> None:
@@ -81,11 +81,11 @@ class Replicator:
         self._on_applied = on_applied
         self._clock = clock
         self._poll_seconds = poll_seconds
-        self._patience = patience
+        self._timeouts = timeouts
         self.store = Store(replica_path(settings.state_dir))
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica")
-        self._listener = Listener(dsn_provider, self.wake, application_name=f"{_NAME} listener", patience=patience)
-        self._lease = EdgeLease(self.store, dsn_provider, clock, patience, self._read_state, software_version)
+        self._listener = Listener(dsn_provider, self.wake, application_name=f"{_NAME} listener", timeouts=timeouts)
+        self._lease = EdgeLease(self.store, dsn_provider, clock, timeouts, self._read_state, software_version)
         self._session: Connection | None = None
         self._is_server_tried = False
         self._wake = asyncio.Event()
@@ -333,7 +333,7 @@ class Replicator:
         if self._session is None or is_gone(self._session):
             self._session = await self._open_session(f"{_NAME} feed")
         try:
-            with border(self._session):
+            with translate_errors(self._session):
                 async with open_snapshot(self._session) as snapshot:
                     yield snapshot
         except BaseException:
@@ -343,11 +343,11 @@ class Replicator:
     async def _open_session(self, name: str) -> Connection:
         dsn = self._dsn_provider()
         if not self._is_server_tried:
-            await refuse_transaction_pooler(dsn, name, self._patience)
+            await refuse_transaction_pooler(dsn, name, self._timeouts)
             self._is_server_tried = True
-        session = await open_session(dsn, name, self._patience)
+        session = await open_session(dsn, name, self._timeouts)
         try:
-            with border(session):
+            with translate_errors(session):
                 await check_schema(session)
         except BaseException:
             session.terminate()

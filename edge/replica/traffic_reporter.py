@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from common.clock import Clock
 from common.db import traffic
-from common.db.session import DEFAULT_PATIENCE, Patience, border, open_session
+from common.db.session import DEFAULT_TIMEOUTS, SessionTimeouts, open_session, translate_errors
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
 from common.traffic import TrafficReport
@@ -32,12 +32,12 @@ class TrafficReporter:
         clock: Clock,
         *,
         period_seconds: float = _PERIOD_SECONDS,
-        patience: Patience = DEFAULT_PATIENCE,
+        timeouts: SessionTimeouts = DEFAULT_TIMEOUTS,
     ) -> None:
         self._dsn_provider = dsn_provider
         self._clock = clock
         self._period_seconds = period_seconds
-        self._patience = patience
+        self._timeouts = timeouts
         self._pending = PendingTraffic()
         self._is_finishing = asyncio.Event()
 
@@ -70,9 +70,9 @@ class TrafficReporter:
         if (taken := self._pending.take()) is None:
             return
         try:
-            session = await open_session(self._dsn_provider(), "frontage edge traffic", self._patience)
+            session = await open_session(self._dsn_provider(), "frontage edge traffic", self._timeouts)
             try:
-                with border(session):
+                with translate_errors(session):
                     while taken is not None:
                         await traffic.write_report(session, *taken)
                         taken = self._pending.take()

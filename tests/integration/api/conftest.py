@@ -19,14 +19,14 @@ from bench.lab.zone import Zone
 from common.addresses import tenant_policy
 from common.clock import SystemClock
 from common.db.pool import Database, open_pool
-from common.db.session import Patience
+from common.db.session import SessionTimeouts
 from common.dns import Resolver
 from common.dns.authority import DNS_PORT
 from common.secrets import Keyring, load_keyring
 from common.settings import HostPort, Settings, load
 from tests.integration.api.installation import FollowingEdge, lease_monitor
 from tests.integration.api.partner import Partner, enrol_partner
-from tests.patience import UNHURRIED
+from tests.timeouts import UNHURRIED
 
 POWER_TARGET = "power.frontage.test"
 SERVER = "192.0.2.10"
@@ -81,7 +81,7 @@ async def open_service(
     dsn: str,
     state_dir: Path,
     probe_port: int,
-    patience: Patience,
+    timeouts: SessionTimeouts,
     *,
     authority_port: int | None = DNS_PORT,
     **environ: str,
@@ -102,7 +102,7 @@ async def open_service(
         )
         keyring = load_keyring(settings.key_file, create=True)
         database = await stack.enter_async_context(
-            open_pool(dsn, size=5, application_name="api test", patience=patience)
+            open_pool(dsn, size=5, application_name="api test", timeouts=timeouts)
         )
         resolver = Resolver(settings.dns_servers, tenant_policy(settings), authority_port=authority_port or server.port)
         counters = Counters()

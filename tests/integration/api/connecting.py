@@ -18,7 +18,7 @@ from common.addresses import tenant_policy
 from common.clock import SystemClock
 from common.connect.settlement import Settlement
 from common.connect.zone_inspector import ZoneInspector
-from common.db.session import Patience
+from common.db.session import SessionTimeouts
 from common.dns import Pass, Resolver
 from common.dns.authority import Authority
 from common.dns.shared_resolvers import SharedResolvers
@@ -197,7 +197,7 @@ async def open_world(
         dsn,
         state_dir,
         probe_port,
-        Patience(),
+        SessionTimeouts(),
         authority_port=name_server.port,
         DNS_SERVERS=str(name_server),
         **environ,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from common.db.migrate import migrate
-from common.db.session import Patience
+from common.db.session import SessionTimeouts
 from common.exposition import render
 from common.postgres import EmbeddedPostgres, running_dsn
 from tests.captured_logs import capture_logs
@@ -23,7 +23,7 @@ from tests.waiting import SECONDS
 DOMAIN = "shop.customer.test"
 SHARE = "s" * 32
 SSL_BODY = {"domain": DOMAIN, "redirectTo": "www.customer.test"}
-HASTY = Patience(
+HASTY = SessionTimeouts(
     connect_seconds=0.5,
     acquire_seconds=0.5,
     query_seconds=0.5,

@@ -18,7 +18,7 @@ from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.secured import Ssl, fail_order, go_live, serve_origin
 from tests.integration.api.test_eligibility import cdn
-from tests.patience import UNHURRIED
+from tests.timeouts import UNHURRIED
 
 DOMAIN = "shop.customer.test"
 PARTS = {

@@ -12,7 +12,7 @@ from bench.lab.zone import Behaviour
 from common.db.applications import update_application
 from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
-from tests.patience import UNHURRIED
+from tests.timeouts import UNHURRIED
 
 APEX = "shop.test"
 UNRESOLVED = "Domain provided couldn't be resolved."

@@ -18,7 +18,7 @@ from common.dns import Answer as DnsAnswer
 from common.dns import Pass
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
-from tests.patience import UNHURRIED
+from tests.timeouts import UNHURRIED
 
 
 def expect_too_many(answer: Answer, hint: str) -> None:

@@ -22,7 +22,7 @@ from tests.integration.api.conftest import POWER_TARGET, SERVER, Service, open_s
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.secured import Ssl, go_live, order_state, serve_origin
 from tests.integration.api.test_eligibility import cdn
-from tests.patience import UNHURRIED
+from tests.timeouts import UNHURRIED
 
 SHOP = "shop.customer.test"
 ROOT = "customer.test"

@@ -13,7 +13,7 @@ import pytest
 
 from bench.lab.knot import Knot, find_knot
 from bench.lab.unbound import find_unbound, serve_unbound
-from common.db.session import Patience
+from common.db.session import SessionTimeouts
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
 
@@ -50,7 +50,7 @@ async def world(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Worl
                 dsn,
                 tmp_path,
                 probe_port,
-                Patience(),
+                SessionTimeouts(),
                 authority_port=knot.address.port,
                 DNS_SERVERS=str(resolver),
             )

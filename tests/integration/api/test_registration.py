@@ -13,7 +13,7 @@ from bench.lab.rdap import RdapServer
 from common.addresses import tenant_policy
 from common.clock import SystemClock
 from common.db import rdap_bootstrap
-from common.db.session import Patience
+from common.db.session import SessionTimeouts
 from common.dns import Resolver
 from monitor.rdap_bootstrap import BootstrapRefresh
 from tests.integration.api.conftest import Service, open_service
@@ -56,7 +56,7 @@ async def test_the_registry_tells_whether_a_domain_has_expired(dsn: str, tmp_pat
 
     async with RdapServer.serve("test") as rdap:
         source = f"{rdap.url}dns.json"
-        async with open_service(dsn, tmp_path, probe_port, Patience(), RDAP_BOOTSTRAP=source) as service:
+        async with open_service(dsn, tmp_path, probe_port, SessionTimeouts(), RDAP_BOOTSTRAP=source) as service:
             await refresh(service, source)
             partner = await service.partner()
             for name, fields in (("live", {}), ("old", {"expires_in_days": -1}), ("ending", {})):
@@ -84,7 +84,7 @@ async def test_the_registry_tells_whether_a_domain_has_expired(dsn: str, tmp_pat
 
 
 async def test_off_leaves_the_delegation_to_decide(dsn: str, tmp_path: Path, probe_port: int) -> None:
-    async with open_service(dsn, tmp_path, probe_port, Patience(), RDAP_BOOTSTRAP="off") as service:
+    async with open_service(dsn, tmp_path, probe_port, SessionTimeouts(), RDAP_BOOTSTRAP="off") as service:
         partner = await service.partner()
         service.zone.add("shop.com", "A", "192.0.2.1")
 

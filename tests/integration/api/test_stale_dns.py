@@ -16,7 +16,7 @@ from common.caa import find_authorization
 from common.dns import Outcome, Resolver
 from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Partner
-from tests.patience import UNHURRIED
+from tests.timeouts import UNHURRIED
 
 pytestmark = pytest.mark.skipif(
     find_knot() is None or find_unbound() is None, reason="the Debian packages knot and unbound are not installed"

@@ -18,7 +18,7 @@ from bench.lab.ports import free_ports
 from common.accounts import Role, hash_token, mint_random_token
 from common.db import grants, sessions, users
 from common.db.applications import update_application
-from common.db.session import Patience
+from common.db.session import SessionTimeouts
 from common.db.users import Organisation
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Partner
@@ -140,5 +140,7 @@ async def serving_dashboard(dsn: str, state_dir: Path) -> AsyncIterator[Dashboar
     async with AsyncExitStack() as stack:
         port, probe_port = free_ports(2)
         addresses: dict[str, Any] = {"API_LISTEN": f"127.0.0.1:{port}", "PUBLIC_URL": f"http://localhost:{port}"}
-        service = await stack.enter_async_context(open_service(dsn, state_dir, probe_port, Patience(), **addresses))
+        service = await stack.enter_async_context(
+            open_service(dsn, state_dir, probe_port, SessionTimeouts(), **addresses)
+        )
         yield Dashboard(service, stack)

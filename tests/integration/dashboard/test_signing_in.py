@@ -13,7 +13,7 @@ from yarl import URL
 from api.rules.passwords import verify_password
 from common.accounts import hash_token, mint_random_token
 from common.db import sessions
-from common.db.session import Patience
+from common.db.session import SessionTimeouts
 from tests.captured_logs import capture_logs
 from tests.integration.api.conftest import open_service, probe_port  # noqa: F401 - a fixture
 from tests.integration.dashboard.conftest import PASSWORD, Dashboard
@@ -267,7 +267,7 @@ async def test_no_session_is_stored_readably(dashboard: Dashboard) -> None:
 
 async def test_pages_that_are_not_sent_over_tls_warn_of_it(dsn: str, tmp_path: Path, probe_port: int) -> None:  # noqa: F811
     async with AsyncExitStack() as stack:
-        opened = open_service(dsn, tmp_path, probe_port, Patience(), PUBLIC_URL="http://api.acme.example")
+        opened = open_service(dsn, tmp_path, probe_port, SessionTimeouts(), PUBLIC_URL="http://api.acme.example")
         dashboard = Dashboard(await stack.enter_async_context(opened), stack)
         assert "in plain text" in (await (await dashboard.browser()).get("/dashboard/sign-in")).words
         operator = await dashboard.signed_in("ops@acme.example")

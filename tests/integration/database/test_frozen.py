@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from common.db.migrate import migrate
-from common.db.pool import Database, Patience, open_pool
+from common.db.pool import Database, SessionTimeouts, open_pool
 from common.db.session import open_session
 from common.errors import DatabaseUnavailable
 from common.postgres import EmbeddedPostgres
@@ -21,7 +21,7 @@ from tests.integration.postgres.running import frozen
 from tests.integration.replica import parts
 from tests.waiting import until
 
-HASTY = Patience(connect_seconds=0.4, acquire_seconds=0.6, query_seconds=0.5)
+HASTY = SessionTimeouts(connect_seconds=0.4, acquire_seconds=0.6, query_seconds=0.5)
 BOUND_SECONDS = 4.0  # acquire, query, and room for a busy machine
 
 
@@ -49,7 +49,7 @@ def server() -> Iterator[Server]:
 
 
 async def test_query_in_the_middle_of_an_answer_ends_and_the_pool_heals(server: Server) -> None:
-    async with open_pool(server.dsn, size=2, application_name="test", patience=HASTY) as database:
+    async with open_pool(server.dsn, size=2, application_name="test", timeouts=HASTY) as database:
         with in_time(), pytest.raises(DatabaseUnavailable):  # noqa: PT012
             async with database.transaction() as connection:
                 cursor = await connection.cursor("select generate_series(1, 1000000), repeat('x', 1000)")
@@ -60,7 +60,7 @@ async def test_query_in_the_middle_of_an_answer_ends_and_the_pool_heals(server: 
 
 
 async def test_commit_and_new_connections_end_and_the_pool_heals(server: Server) -> None:
-    async with open_pool(server.dsn, size=2, application_name="test", patience=HASTY) as database:
+    async with open_pool(server.dsn, size=2, application_name="test", timeouts=HASTY) as database:
         with ExitStack() as freezing:
             with in_time(), pytest.raises(DatabaseUnavailable):  # noqa: PT012
                 async with database.transaction() as connection:
@@ -74,7 +74,7 @@ async def test_commit_and_new_connections_end_and_the_pool_heals(server: Server)
 
 async def test_closing_a_pool_does_not_wait_for_a_frozen_server(server: Server) -> None:
     with ExitStack() as freezing, in_time():
-        async with open_pool(server.dsn, size=2, application_name="test", patience=HASTY) as database:
+        async with open_pool(server.dsn, size=2, application_name="test", timeouts=HASTY) as database:
             async with database.connection() as connection:
                 await connection.fetchval("select 1")
             freezing.enter_context(server.frozen())
@@ -85,7 +85,7 @@ async def test_replica_serves_through_a_frozen_postgres_and_follows_on(server: S
     try:
         await parts.add_application(writer)
         await parts.add_routes(writer, ["before.example"])
-        replicator = parts.make_replicator(server.dsn, tmp_path, patience=HASTY)
+        replicator = parts.make_replicator(server.dsn, tmp_path, timeouts=HASTY)
         async with parts.running(replicator):
             await until(lambda: replicator.version == 2 and replicator.connected, "the first copy")
             with server.frozen():

@@ -15,14 +15,14 @@ import pytest
 from api.cli.backup import _address
 from common.db.hosts import split_hosts
 from common.db.listener import Listener
-from common.db.pool import Database, Patience, open_pool
+from common.db.pool import Database, SessionTimeouts, open_pool
 from common.db.session import open_session
 from common.errors import DatabaseUnavailable, OperatorError
 from tests.integration.cli.frontage import environment, run
 from tests.integration.replica import parts
 from tests.waiting import until
 
-HASTY = Patience(connect_seconds=1.0, acquire_seconds=3.0, query_seconds=1.0)
+HASTY = SessionTimeouts(connect_seconds=1.0, acquire_seconds=3.0, query_seconds=1.0)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ async def test_a_role_of_the_command_line_passes_over_a_silent_server(dsn: str, 
 
 async def test_idle_connections_to_a_server_that_kept_silent_are_not_tried_again(dsn: str) -> None:
     """Each would cost its caller a deadline."""
-    async with open_pool(dsn, size=4, application_name="test", patience=HASTY) as database:
+    async with open_pool(dsn, size=4, application_name="test", timeouts=HASTY) as database:
         async with database.connection() as a, database.connection() as b, database.connection() as c:
             before = [await each.fetchval("select pg_backend_pid()") for each in (a, b, c)]
         with pytest.raises(DatabaseUnavailable, match="in time"):

@@ -14,7 +14,7 @@ import pytest
 
 from common.db.migrate import migrate
 from common.db.migrations.steps import Step, find_steps, read_step
-from common.db.session import Patience, open_session
+from common.db.session import SessionTimeouts, open_session
 from common.errors import OperatorError
 from tests.conftest import execute_at, in_database
 
@@ -71,7 +71,7 @@ class Writes:
     given_up: int = 0
 
     async def go_on(self, dsn: str, statement: str) -> None:
-        connection = await open_session(dsn, "writer", Patience(60, 60, 60, 60, LOCK_SECONDS))
+        connection = await open_session(dsn, "writer", SessionTimeouts(60, 60, 60, 60, LOCK_SECONDS))
         try:
             for number in count():
                 try:

@@ -8,11 +8,11 @@ import asyncpg
 import pytest
 
 from api.cli.service import units
-from common.db.pool import Database, Patience, open_pool
+from common.db.pool import Database, SessionTimeouts, open_pool
 from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError
 from tests.conftest import in_database
 
-HASTY = Patience(
+HASTY = SessionTimeouts(
     connect_seconds=1.0,
     acquire_seconds=0.5,
     query_seconds=1.0,
@@ -83,7 +83,7 @@ async def test_slow_work_ends_in_time_and_the_pool_goes_on(dsn: str, database: D
     async with database.connection() as connection:
         await connection.execute("create table busy ()")
     async with (
-        open_pool(dsn, size=1, application_name="test", patience=HASTY) as hasty,
+        open_pool(dsn, size=1, application_name="test", timeouts=HASTY) as hasty,
         database.transaction() as holder,
     ):
         await holder.execute("lock table busy in exclusive mode")
@@ -96,7 +96,7 @@ async def test_slow_work_ends_in_time_and_the_pool_goes_on(dsn: str, database: D
 
 async def test_exhausted_pool_answers_in_time(dsn: str) -> None:
     async with (
-        open_pool(dsn, size=1, application_name="test", patience=HASTY) as database,
+        open_pool(dsn, size=1, application_name="test", timeouts=HASTY) as database,
         database.connection(),
     ):
         with pytest.raises(DatabaseUnavailable, match="in time"):

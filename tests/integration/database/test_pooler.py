@@ -23,7 +23,7 @@ from common.db.pool import open_pool
 from common.errors import OperatorError
 from common.secrets import load_keyring
 from tests.integration.cli.frontage import environment, run
-from tests.patience import UNHURRIED
+from tests.timeouts import UNHURRIED
 from tests.waiting import SECONDS
 
 PGBOUNCER = shutil.which("pgbouncer", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
@@ -79,7 +79,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 async def test_transaction_mode_is_refused_at_start(dsn: str) -> None:
     with pgbouncer(dsn, "transaction") as pooled:
         with pytest.raises(OperatorError, match="transaction mode"):
-            async with open_pool(pooled, size=2, application_name="test", patience=UNHURRIED):
+            async with open_pool(pooled, size=2, application_name="test", timeouts=UNHURRIED):
                 pass
         with pytest.raises(OperatorError, match="transaction mode"):
             await migrate(pooled)
@@ -100,7 +100,7 @@ async def test_every_command_refuses_transaction_mode_in_one_line_every_time(dsn
 async def test_session_mode_works(dsn: str) -> None:
     with pgbouncer(dsn, "session") as pooled:
         async with (
-            open_pool(pooled, size=2, application_name="test", patience=UNHURRIED) as database,
+            open_pool(pooled, size=2, application_name="test", timeouts=UNHURRIED) as database,
             database.transaction() as connection,
         ):
             assert await connection.fetchval("select version from feed") == 0

@@ -25,7 +25,7 @@ from common.postgres import EmbeddedPostgres
 from common.traffic import FIGURES, TrafficKey, TrafficReport, add_up
 from tests.conftest import execute_at
 from tests.integration.replica.parts import add_application, add_routes
-from tests.patience import UNHURRIED
+from tests.timeouts import UNHURRIED
 from tests.waiting import SECONDS
 
 DOMAIN = "shop.customer.example"
@@ -231,7 +231,7 @@ async def test_no_commit_fails_because_an_edge_has_filled_the_queue_of_notificat
         server.stop()
         dsn = server.start()
         await migrate(dsn)
-        async with open_pool(dsn, size=2, application_name="test", patience=UNHURRIED) as database:
+        async with open_pool(dsn, size=2, application_name="test", timeouts=UNHURRIED) as database:
             thief = await open_session(dsn, "thief", UNHURRIED)
             await thief.execute("listen nothing")
             await thief.execute("begin")  # nothing that is sent from now on can be forgotten

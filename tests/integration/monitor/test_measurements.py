@@ -11,7 +11,7 @@ from common.clock import SystemClock
 from common.db import orders
 from common.db.ca_ledger import Limits
 from common.db.pool import Database, open_pool
-from common.db.session import Patience
+from common.db.session import SessionTimeouts
 from common.db.status import read_status
 from common.exposition import render
 from common.installation_problems import list_problems
@@ -91,8 +91,8 @@ async def test_orders_that_fail_for_one_reason_are_counted_whatever_they_name(
 
 async def test_without_postgres_only_what_the_monitor_knows_itself_is_shown(tmp_path: Path) -> None:
     unreachable = "postgresql://127.0.0.1:1/frontage"
-    hasty = Patience(connect_seconds=5.0, acquire_seconds=5.0)
-    async with open_pool(unreachable, size=1, application_name="tests", patience=hasty) as database:
+    hasty = SessionTimeouts(connect_seconds=5.0, acquire_seconds=5.0)
+    async with open_pool(unreachable, size=1, application_name="tests", timeouts=hasty) as database:
         lines = await shown(database, unreachable, tmp_path)
     assert "frontage_database_reachable 0.0" in lines
     assert any(line.startswith("frontage_monitor_lease_age_seconds") for line in lines)

@@ -12,13 +12,13 @@ import pytest
 
 from common.clock import SystemClock
 from common.db import events
-from common.db.pool import Database, Patience, open_pool
+from common.db.pool import Database, SessionTimeouts, open_pool
 from common.db.retention import GROWTH, STEPS, RetentionBatch, RetentionStep
 from common.db.session import Connection, open_session
 from common.errors import DatabaseUnavailable
 from common.metrics import Family
 from monitor.retention import Retention
-from tests.patience import UNHURRIED
+from tests.timeouts import UNHURRIED
 
 APPLICATION = "app"
 
@@ -60,7 +60,7 @@ async def test_step_that_fails_does_not_stop_the_others(connection: Connection, 
     await add_old_events(connection, 3)
     async with (
         connection.transaction(),
-        open_pool(dsn, size=2, application_name="sweeper", patience=Patience(lock_seconds=0.05)) as database,
+        open_pool(dsn, size=2, application_name="sweeper", timeouts=SessionTimeouts(lock_seconds=0.05)) as database,
     ):
         await connection.execute("lock table enrolments in access exclusive mode")
         swept = retention(database)
@@ -171,7 +171,7 @@ async def test_sweeps_do_not_wait_for_rows_that_others_have_locked(connection: C
     await add_old_events(connection, 4)
     async with (
         connection.transaction(),
-        open_pool(dsn, size=2, application_name="sweeper", patience=Patience(lock_seconds=0.05)) as database,
+        open_pool(dsn, size=2, application_name="sweeper", timeouts=SessionTimeouts(lock_seconds=0.05)) as database,
     ):
         await connection.execute("select from events order by created_at limit 1 for update")
         await sweep(database)

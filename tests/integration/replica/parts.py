@@ -9,7 +9,7 @@ from pathlib import Path
 
 from common.clock import SystemClock
 from common.db.feed import Head, digest, read_head
-from common.db.session import DEFAULT_PATIENCE, Connection, Patience
+from common.db.session import DEFAULT_TIMEOUTS, Connection, SessionTimeouts
 from common.settings import load
 from edge.replica.replicator import Replicator
 
@@ -23,7 +23,7 @@ def make_replicator(
     *,
     poll_seconds: float = 60.0,
     applied: list[int] | None = None,
-    patience: Patience = DEFAULT_PATIENCE,
+    timeouts: SessionTimeouts = DEFAULT_TIMEOUTS,
 ) -> Replicator:
     """One that does not poll, unless told to."""
     return Replicator(
@@ -32,7 +32,7 @@ def make_replicator(
         (applied if applied is not None else []).append,
         SystemClock(),
         poll_seconds=poll_seconds,
-        patience=patience,
+        timeouts=timeouts,
     )
 
 

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from common.db import feed
-from common.db.session import Connection, Patience, open_session
+from common.db.session import Connection, SessionTimeouts, open_session
 from edge.replica import replicator as replicator_module
 from edge.replica.store import Copy, Update
 from tests.conftest import TEMPLATE, execute_at, in_database
@@ -36,7 +36,7 @@ from . import parts
 
 # in the order of their references
 TABLES = ("applications", "error_pages", "domains", "certificates", "orders", "feed_shards", "changes")
-PATIENCE = Patience(lock_seconds=0.1)
+TIMEOUTS = SessionTimeouts(lock_seconds=0.1)
 WRITER_COUNT = 3
 WRITERS = st.integers(0, WRITER_COUNT - 1)
 SHARDS = 2
@@ -328,8 +328,8 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
 
     async def create_database(self) -> None:
         await execute_at(self.server_dsn, f"create database {self.name} template {TEMPLATE} strategy file_copy")
-        self.admin = await open_session(self.dsn, "admin", PATIENCE)
-        self.writers = [await open_session(self.dsn, "writer", PATIENCE) for _ in range(WRITER_COUNT)]
+        self.admin = await open_session(self.dsn, "admin", TIMEOUTS)
+        self.writers = [await open_session(self.dsn, "writer", TIMEOUTS) for _ in range(WRITER_COUNT)]
         self.transactions = [None] * WRITER_COUNT
         await self.admin.execute(
             "create or replace function feed_shard() returns smallint language sql volatile as"

@@ -13,7 +13,7 @@ from bench.lab.zone import Behaviour
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.secure.parts import DOMAIN, UNREACHABLE, refusal, set_application
 from tests.integration.api.secured import Origin, Ssl, serve_origin
-from tests.patience import UNHURRIED
+from tests.timeouts import UNHURRIED
 from tests.tls_parts import the_ca
 
 

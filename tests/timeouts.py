@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from common.db.session import Patience
+from common.db.session import SessionTimeouts
 
-UNHURRIED = Patience(
+UNHURRIED = SessionTimeouts(
     connect_seconds=30.0,
     acquire_seconds=60.0,
     query_seconds=65.0,
