@@ -35,6 +35,15 @@ def application_of(request: web.Request) -> Application:
     return request[APPLICATION]
 
 
+def prefers_representation(request: web.Request) -> bool:
+    """Return whether the answer to a change is to be what was changed (RFC 7240 §4.2); the first preference counts."""
+    for preference in ",".join(request.headers.getall("Prefer", ())).split(","):
+        name, _, value = preference.partition(";")[0].partition("=")
+        if name.strip().lower() == "return":
+            return value.strip().strip('"') == "representation"
+    return False
+
+
 async def read_body(
     request: web.Request,
     schema: type[Body],

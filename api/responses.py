@@ -8,7 +8,7 @@ from contextlib import suppress
 import orjson
 from aiohttp import web
 
-from api.answers.messages import message_of
+from api.answers.messages import message_of, notices_of
 from api.notices import Notice
 
 
@@ -20,6 +20,13 @@ def respond(content: Mapping[str, object] | Sequence[object], status: int = 200)
 def respond_message(text: str, status: int = 200, notices: Iterable[Notice] = ()) -> web.Response:
     """Return the response to an accepted change."""
     return respond(message_of(text, notices), status)
+
+
+def respond_change(content: Mapping[str, object], notices: Iterable[Notice]) -> web.Response:
+    """Return the response to an accepted change that shows what was changed, with the change's notices."""
+    response = respond({**content, **notices_of(notices)})
+    response.headers["Preference-Applied"] = "return=representation"
+    return response
 
 
 async def stream(

@@ -1,4 +1,4 @@
-"""What the items of both products' sorted and searched lists show beside those of the plain ones."""
+"""What powered and secured domains have in common as answers: id, times and certificate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CertificateInService(TypedDict):
 
 
 class DomainDetails(TypedDict):
-    """What sorted and searched lists show of a domain beside the fields of the plain ones."""
+    """The id, times and certificate of a powered or secured domain."""
 
     id: str
     createdAt: datetime

@@ -29,12 +29,17 @@ class Problem(TypedDict):
     """With `written_changed`: what is no longer as the flow wrote it."""
 
 
-class Message(TypedDict):
+class Noted(TypedDict):
+    """What is there when visitors do not meet an accepted change yet."""
+
+    code: NotRequired[str | None]
+    hint: NotRequired[str | None]
+
+
+class Message(Noted):
     """An accepted change. `code` and `hint` are there when visitors do not meet it yet."""
 
     message: str
-    code: NotRequired[str | None]
-    hint: NotRequired[str | None]
 
 
 def problem_of(error: Refused, request_id: str) -> Problem:
@@ -46,7 +51,10 @@ def problem_of(error: Refused, request_id: str) -> Problem:
 
 def message_of(text: str, notices: Iterable[Notice] = ()) -> Message:
     """Render the answer to an accepted change, with its notices."""
-    answer: Message = {"message": text}
-    if (notice := combined(notices)) is not None:
-        answer["code"], answer["hint"] = notice
-    return answer
+    return {"message": text, **notices_of(notices)}
+
+
+def notices_of(notices: Iterable[Notice]) -> Noted:
+    """Render the notices of an accepted change; nothing where there are none."""
+    notice = combined(notices)
+    return {} if notice is None else {"code": notice.code, "hint": notice.hint}

@@ -8,11 +8,12 @@ from typing import NotRequired
 from typing_extensions import TypedDict
 
 from api.answers.domain_details import DomainDetails, ProductStatus, details
+from api.answers.messages import Noted
 from api.services.power import Eligibility
 from common.db.domain_pages import ListedDomain
 
 
-class PoweredDomain(TypedDict):
+class PoweredDomain(DomainDetails):
     """A powered domain."""
 
     domain: str
@@ -21,8 +22,8 @@ class PoweredDomain(TypedDict):
     powerStatus: ProductStatus
 
 
-class DetailedPoweredDomain(PoweredDomain, DomainDetails):
-    """A powered domain as a sorted or searched list shows it."""
+class ChangedPoweredDomain(PoweredDomain, Noted):
+    """A powered domain after a change, for `Prefer: return=representation`."""
 
 
 class PowerEligibility(TypedDict):
@@ -38,18 +39,14 @@ class PowerEligibility(TypedDict):
 
 
 def powered_domain(domain: ListedDomain) -> PoweredDomain:
-    """Render an item of the list of powered domains."""
+    """Render a powered domain, as lists show it and as changes answer it where that is preferred."""
     return {
         "domain": domain.domain,
         "applicationUrl": domain.application_url,
         "powerRootPathAccess": domain.root_path_access,
         "powerStatus": domain.status,
+        **details(domain),
     }
-
-
-def detailed_powered_domain(domain: ListedDomain) -> DetailedPoweredDomain:
-    """Render an item of a sorted or searched list of powered domains."""
-    return {**powered_domain(domain), **details(domain)}
 
 
 def power_eligibility(found: Eligibility) -> PowerEligibility:

@@ -7,22 +7,27 @@ from typing import NotRequired
 from typing_extensions import TypedDict
 
 from api.answers.domain_details import DomainDetails, ProductStatus, details
+from api.answers.messages import Noted
 from api.services import secure as service
 from common.db.domain_pages import ListedDomain
 
 
-class SecuredDomain(TypedDict):
+class Redirect(TypedDict):
+    """Where visitors are sent on to, if they are."""
+
+    redirectTo: NotRequired[str | None]
+
+
+class SecuredDomain(DomainDetails, Redirect):
     """A secured domain."""
 
     domain: str
     applicationUrl: str
     secureStatus: ProductStatus
-    redirectTo: NotRequired[str | None]
-    """Where visitors are sent on to, if they are."""
 
 
-class DetailedSecuredDomain(SecuredDomain, DomainDetails):
-    """A secured domain as a sorted or searched list shows it."""
+class ChangedSecuredDomain(SecuredDomain, Noted):
+    """A secured domain after a change, for `Prefer: return=representation`."""
 
 
 class SslEligibility(TypedDict):
@@ -38,20 +43,15 @@ class SslEligibility(TypedDict):
 
 
 def secured_domain(domain: ListedDomain) -> SecuredDomain:
-    """Render an item of the list of secured domains; `redirectTo` only while visitors are redirected."""
-    answer: SecuredDomain = {
+    """Render a secured domain, as lists and preferred answers show it; `redirectTo` only while it redirects."""
+    redirect: Redirect = {"redirectTo": domain.redirect_to} if domain.redirect_to else {}
+    return {
         "domain": domain.domain,
         "applicationUrl": domain.application_url,
         "secureStatus": domain.status,
+        **details(domain),
+        **redirect,
     }
-    if domain.redirect_to:
-        answer["redirectTo"] = domain.redirect_to
-    return answer
-
-
-def detailed_secured_domain(domain: ListedDomain) -> DetailedSecuredDomain:
-    """Render an item of a sorted or searched list of secured domains."""
-    return {**secured_domain(domain), **details(domain)}
 
 
 def ssl_eligibility(found: service.SslEligibility) -> SslEligibility:

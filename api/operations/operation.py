@@ -53,6 +53,8 @@ class Operation(Generic[Handlers]):
     media_type: str = "application/json"
     paths: Mapping[str, str] = field(default_factory=dict)
     """What stands for each name in the path."""
+    has_representation: bool = False
+    """`Prefer: return=representation` has it answer with what was changed."""
     permission: Permission | None = None
     """What the user of an API key needs to have; without one, `VIEW` where it is read and `CHANGE` elsewhere."""
     by_key_alone: bool = False

@@ -6,7 +6,7 @@ from typing import Final
 
 from api.answers.lists import Page, Part
 from api.answers.messages import Message
-from api.answers.power import DetailedPoweredDomain, PoweredDomain, PowerEligibility
+from api.answers.power import ChangedPoweredDomain, PoweredDomain, PowerEligibility
 from api.handlers.power import PowerHandlers
 from api.operations.operation import Operation
 from api.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
@@ -20,7 +20,7 @@ OPERATIONS: Final[tuple[Operation[PowerHandlers], ...]] = (
         "getPower",
         "Power",
         "List powered domains, or ask whether one is eligible",
-        Page[PoweredDomain] | Part[DetailedPoweredDomain] | PowerEligibility,
+        Page[PoweredDomain] | Part[PoweredDomain] | PowerEligibility,
         queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
         errors=(400,),
     ),
@@ -31,9 +31,10 @@ OPERATIONS: Final[tuple[Operation[PowerHandlers], ...]] = (
         "powerDomain",
         "Power",
         "Show an application on a domain",
-        Message,
+        Message | ChangedPoweredDomain,
         body=power.PowerBody,
         example={"domain": "shop.customer.example", "applicationUrl": "https://app.acme.example/shop"},
+        has_representation=True,
         errors=(502,),
     ),
     Operation(
@@ -43,9 +44,10 @@ OPERATIONS: Final[tuple[Operation[PowerHandlers], ...]] = (
         "changePoweredDomain",
         "Power",
         "Change a powered domain; what is left out stays",
-        Message,
+        Message | ChangedPoweredDomain,
         body=power.PowerChange,
         example={"domain": "shop.customer.example", "applicationUrl": "https://app.acme.example/new"},
+        has_representation=True,
         errors=(502,),
     ),
     Operation(

@@ -6,7 +6,7 @@ from typing import Final
 
 from api.answers.lists import Page, Part
 from api.answers.messages import Message
-from api.answers.secure import DetailedSecuredDomain, SecuredDomain, SslEligibility
+from api.answers.secure import ChangedSecuredDomain, SecuredDomain, SslEligibility
 from api.handlers.secure import SecureHandlers
 from api.operations.operation import Operation
 from api.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
@@ -20,7 +20,7 @@ OPERATIONS: Final[tuple[Operation[SecureHandlers], ...]] = (
         "getSsl",
         "Secure",
         "List secured domains, or ask whether one is eligible",
-        Page[SecuredDomain] | Part[DetailedSecuredDomain] | SslEligibility,
+        Page[SecuredDomain] | Part[SecuredDomain] | SslEligibility,
         queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
         errors=(400,),
     ),
@@ -31,9 +31,10 @@ OPERATIONS: Final[tuple[Operation[SecureHandlers], ...]] = (
         "secureDomain",
         "Secure",
         "Provision a certificate for a domain, a subdomain or a root",
-        Message,
+        Message | ChangedSecuredDomain,
         body=secure.SecureBody,
         example={"domain": "www.customer.example", "applicationUrl": "https://app.acme.example"},
+        has_representation=True,
         errors=(502,),
     ),
     Operation(
@@ -43,9 +44,10 @@ OPERATIONS: Final[tuple[Operation[SecureHandlers], ...]] = (
         "changeSecuredDomain",
         "Secure",
         "Renew a certificate now, or change where a domain leads",
-        Message,
+        Message | ChangedSecuredDomain,
         body=secure.SecureChange,
         example={"domain": "www.customer.example"},
+        has_representation=True,
         errors=(502,),
     ),
     Operation(

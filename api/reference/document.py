@@ -29,6 +29,12 @@ _KEY: Final = {
     "description": "Within 24 hours, the same request under the same key gets the first one's answer.",
     "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
 }
+_PREFER: Final = {
+    "name": "Prefer",
+    "in": "header",
+    "description": "With `return=representation` (RFC 7240) the answer is the domain as it is then, not a message.",
+    "schema": {"type": "string"},
+}
 _WORDS: Final[Mapping[int, str]] = {
     400: "Something in the request is not valid; the message and the hint name it.",
     401: "The token or the applicationId is missing or not valid.",
@@ -106,7 +112,7 @@ def _operation(operation: Operation[Any], schemas: _Schemas) -> dict[str, Any]:
         "summary": operation.summary,
         "responses": _responses(operation, schemas),
     }
-    keys = [_KEY] if _takes_key(operation) else []
+    keys = [*([_KEY] if _takes_key(operation) else []), *([_PREFER] if operation.has_representation else [])]
     if parameters := [*_path_parameters(operation.paths), *_query_parameters(operation), *keys]:
         described["parameters"] = parameters
     if operation.body is not None:

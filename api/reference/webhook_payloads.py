@@ -18,10 +18,19 @@ class RecordsSeen(TypedDict):
     records_non_propagated: list[DnsRecord]
 
 
-class RecordEvent(TypedDict):
-    """Monitored records are missing, or all of them are back."""
+class AnyEvent(TypedDict):
+    """What every event has."""
 
     id: str
+    """Also in the header `webhook-id`: the same for every attempt."""
+    application_id: str
+    occurred_at: str
+    """An ISO 8601 time in UTC; deliveries and replays may be later."""
+
+
+class RecordEvent(AnyEvent):
+    """Monitored records are missing, or all of them are back."""
+
     type: Literal["domain.record_missing", "domain.record_restored"]
     user_id: str | None
     job_id: str | None
@@ -33,13 +42,12 @@ class RecordEvent(TypedDict):
     connect_link: str
 
 
-class FlowEvent(TypedDict):
+class FlowEvent(AnyEvent):
     """A flow moved on.
 
     The person's part is done, its records are live, they were not within 72 hours, or are taken back.
     """
 
-    id: str
     type: Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout", "domain.flow.undone"]
     user_id: str | None
     job_id: str
@@ -57,34 +65,35 @@ class FlowEvent(TypedDict):
     monitor_status: Literal["pending", "success", "failed", "exempt"]
 
 
-class PowerEvent(TypedDict):
+class PowerEvent(AnyEvent):
     """A powered domain's certificate went live, or its state changed."""
 
-    id: str
     type: Literal["domain.power"]
     domain: str
     subdomain: str | None
     sequence: int
     power_status: str
+    certificate_expires_at: NotRequired[str | None]
+    """Of the certificate that went live."""
     reason: NotRequired[str | None]
 
 
-class SecureEvent(TypedDict):
+class SecureEvent(AnyEvent):
     """A secured domain's certificate went live, or its state changed."""
 
-    id: str
     type: Literal["domain.secure"]
     domain: str
     subdomain: str | None
     sequence: int
     secure_status: str
+    certificate_expires_at: NotRequired[str | None]
+    """Of the certificate that went live."""
     reason: NotRequired[str | None]
 
 
-class OriginEvent(TypedDict):
+class OriginEvent(AnyEvent):
     """An origin of the application's domains began to fail, or answers again."""
 
-    id: str
     type: Literal["domain.origin_failing", "domain.origin_recovered"]
     origin: str
     """As URLs begin: scheme, host, and a port that is not the scheme's own."""

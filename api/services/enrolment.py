@@ -15,6 +15,7 @@ from api.errors import (
     Refused,
 )
 from api.notices import Notice
+from api.schemas.bodies import parse_product_domain
 from api.schemas.queries import ListQuery, PartQuery
 from api.services.enrolment_refusals import to_refused
 from common.clock import Clock
@@ -107,6 +108,12 @@ class EnrolmentService:
             )
             names = [row.name for row in part.rows]
             return ListedPart(await domain_pages.find_listed(connection, application.id, product, names), part.next)
+
+    async def find_listed(self, application: Application, product: Product, domain: str) -> ListedDomain | None:
+        """Return the application's enrolment of a name as lists show it, or None."""
+        async with self.database.connection() as connection:
+            names = [parse_product_domain(domain).text]
+            return next(iter(await domain_pages.find_listed(connection, application.id, product, names)), None)
 
     async def held(self, name: DomainName) -> list[Domain]:
         """Return the enrolments of a name."""

@@ -64,6 +64,7 @@ class ClaimedDelivery:
     is_superseded: bool
     log: Sequence[LogEntry]
     event_type: str
+    occurred_at: datetime
     domain: str | None
     subdomain: str | None
     sequence: int | None
@@ -231,8 +232,8 @@ _CLAIM = f"""
     )
     select event_id, claimed.application_id, fence, attempts, failures, superseded_by is not null as is_superseded,
         claimed.request_id,
-        log, type as event_type, domain, subdomain, sequence, fields, webhook_url as url, is_slow,
-        webhook_secret as secret,
+        log, type as event_type, events.created_at as occurred_at, domain, subdomain, sequence, fields,
+        webhook_url as url, is_slow, webhook_secret as secret,
         case when previous_webhook_until > now() then previous_webhook_secret end as previous_secret
     from claimed join events on events.id = event_id join applications on applications.id = claimed.application_id
 """

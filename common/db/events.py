@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from asyncpg import Record
@@ -61,6 +61,7 @@ class Event:
 
     id: str
     type: EventType
+    application_id: str
     domain: str | None
     subdomain: str | None
     sequence: int | None
@@ -72,20 +73,37 @@ class Event:
     @property
     def payload(self) -> dict[str, Any]:
         """Return the webhook's body."""
-        return payload_of(self.id, self.type, self.domain, self.subdomain, self.sequence, self.fields)
+        return payload_of(
+            self.id,
+            self.type,
+            self.application_id,
+            self.created_at,
+            self.domain,
+            self.subdomain,
+            self.sequence,
+            self.fields,
+        )
 
 
 def payload_of(
     event_id: str,
     event_type: str,
+    application_id: str,
+    occurred_at: datetime,
     domain: str | None,
     subdomain: str | None,
     sequence: int | None,
     fields: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the webhook's body: the event's fields and `sequence`."""
+    """Return the webhook's body: what every event has, and the event's own fields."""
     about = {"domain": domain, "subdomain": subdomain, "sequence": sequence} if domain is not None else {}
-    return {"id": event_id, "type": event_type} | about | dict(fields)
+    every = {
+        "id": event_id,
+        "type": event_type,
+        "application_id": application_id,
+        "occurred_at": occurred_at.astimezone(UTC).isoformat(timespec="milliseconds"),
+    }
+    return every | about | dict(fields)
 
 
 async def record(connection: Connection, event: NewEvent) -> str:
@@ -153,8 +171,8 @@ async def list_events(
     )
     rows = await connection.fetch(
         f"""
-        select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery,
-            events.request_id
+        select events.id, type, events.application_id, domain, subdomain, sequence, fields, events.created_at,
+            status as delivery, events.request_id
         from events left join deliveries on event_id = events.id
         {page.clause}
         """,  # noqa: S608 - our own column names
@@ -166,8 +184,8 @@ async def list_events(
 async def get_event(connection: Connection, application_id: str, event_id: str) -> Event | None:
     """Return the application's event with this id, or None."""
     row = await connection.fetchrow(
-        "select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery,"
-        " events.request_id"
+        "select events.id, type, events.application_id, domain, subdomain, sequence, fields, events.created_at,"
+        " status as delivery, events.request_id"
         " from events left join deliveries on event_id = events.id"
         " where events.id = $1 and events.application_id = $2",
         event_id,

@@ -6,6 +6,7 @@ Called in the transaction that makes it so, and late in it (`common.db.events`).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import UTC
 
 from common.db import events
 from common.db.session import Connection
@@ -18,7 +19,7 @@ async def record_success(
     connection: Connection, domain: str, application_id: str, *, products: Collection[str] = _PRODUCTS
 ) -> None:
     """Record, for the products given, that the domain's certificate is live on the edges."""
-    await _record(connection, domain, application_id, products, "success", {})
+    await _record(connection, domain, application_id, products, "success", {}, with_expiry=True)
 
 
 async def record_failure(connection: Connection, domain: str, application_id: str, reason: str) -> None:
@@ -38,17 +39,22 @@ async def _record(
     products: Collection[str],
     status: str,
     fields: Mapping[str, str],
+    *,
+    with_expiry: bool = False,
 ) -> None:
     """Record an event for each of the products that the application has the domain in."""
     rows = await connection.fetch(
-        "select product from domains where domain = $1 and application_id = $2 and product = any($3) order by product",
+        "select product, not_after from domains d left join certificates c on c.domain = d.domain"
+        " and c.application_id = d.application_id and c.released_at is null"
+        " where d.domain = $1 and d.application_id = $2 and product = any($3) order by product",
         domain,
         application_id,
         products,
     )
     name = parse_domain(domain)
     for row in rows:
-        product = row["product"]
+        product, expires_at = row["product"], row["not_after"] if with_expiry else None
+        expiry = {"certificate_expires_at": expires_at.astimezone(UTC).isoformat()} if expires_at is not None else {}
         await events.record(
             connection,
             events.NewEvent(
@@ -56,6 +62,6 @@ async def _record(
                 "domain.power" if product == "power" else "domain.secure",
                 name.registrable,
                 name.subdomain,
-                {f"{product}_status": status, **fields},
+                {f"{product}_status": status, **fields, **expiry},
             ),
         )

@@ -126,6 +126,8 @@ class Deliverer:
             payload_of(
                 claimed.event_id,
                 claimed.event_type,
+                claimed.application_id,
+                claimed.occurred_at,
                 claimed.domain,
                 claimed.subdomain,
                 claimed.sequence,

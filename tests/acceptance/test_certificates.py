@@ -70,7 +70,8 @@ async def test_domain_is_secured_served_renewed_and_deleted(world: CertificateWo
     await until(is_renewed)
     await until(lambda: are_live(world, [DOMAIN]))
     told = await fetch(world, "select fields from events where type = 'domain.secure' and domain = 'customer.example'")
-    assert [row["fields"] for row in told] == [{"secure_status": "success"}] * 2
+    assert [row["fields"]["secure_status"] for row in told] == ["success"] * 2
+    assert all("certificate_expires_at" in row["fields"] for row in told)
     await assert_one_valid_certificate_each(world, [DOMAIN])
 
     await world.partner.change("DELETE", "/power", domain=DOMAIN)

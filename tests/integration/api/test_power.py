@@ -32,6 +32,7 @@ async def test_a_pointed_domain_is_powered(service: Service) -> None:
     assert answer.status == 200
     assert set(answer.body) == {"message", "code", "hint"}  # that origin does not answer
     listed = await partner.get()
+    [item] = listed.body["items"]
     assert listed.body == {
         "items": [
             {
@@ -39,6 +40,10 @@ async def test_a_pointed_domain_is_powered(service: Service) -> None:
                 "applicationUrl": "https://origin.example.com/base/",
                 "powerRootPathAccess": ["/assets"],
                 "powerStatus": "active",
+                "id": item["id"],
+                "createdAt": item["createdAt"],
+                "updatedAt": item["createdAt"],
+                "certificate": None,
             }
         ],
         "total": 1,
@@ -51,6 +56,33 @@ async def test_a_pointed_domain_is_powered(service: Service) -> None:
     }
     async with service.database.connection() as connection:
         assert await connection.fetchval("select state from orders where domain = $1", DOMAIN) == "running"
+
+
+@pytest.mark.parametrize(
+    ("preference", "is_shown"),
+    [
+        ("return=representation", True),
+        ('respond-async, Return="representation"; x=y', True),
+        ("return=minimal, return=representation", False),
+        ("representation", False),
+        ("return=representations", False),
+    ],
+)
+async def test_a_change_answers_with_the_domain_where_that_is_preferred(
+    service: Service, preference: str, is_shown: bool
+) -> None:
+    partner = await service.partner()
+    service.point(DOMAIN)
+    headers = partner.headers | {"Prefer": preference}
+    body = {"domain": DOMAIN.upper(), "applicationUrl": "https://origin.example.com/base/"}
+    for method in ("POST", "PUT"):
+        answer = await partner.call(method, "/power", json=body, headers=headers)
+        assert answer.status == 200, answer
+        assert ("message" in answer.body) != is_shown
+        assert answer.headers.get("Preference-Applied") == ("return=representation" if is_shown else None)
+        if is_shown:
+            [listed] = (await partner.get()).body["items"]
+            assert answer.body == listed | {key: answer.body[key] for key in ("code", "hint")}
 
 
 async def test_spellings_of_a_name_are_one_domain(service: Service) -> None:

@@ -80,8 +80,7 @@ async def test_an_order_and_a_search_are_walked_by_after(partner: Partner, path:
 async def test_items_show_ids_times_and_certificates(service: Service, partner: Partner) -> None:
     plain = (await partner.call("GET", "/ssl?size=200")).body["items"]
     listed = await walk(partner, "/ssl", sort="createdAt")
-    assert [{name: item[name] for name in shown} for item, shown in zip(listed, plain, strict=True)] == plain
-    assert set(listed[0]) - set(plain[0]) == {"id", "createdAt", "updatedAt", "certificate"}
+    assert listed == plain
     assert [item["id"][:4] for item in listed] == ["dom_"] * 4
     assert len({item["id"] for item in listed + await walk(partner, "/power", sort="domain")}) == 8
     assert listed[0]["redirectTo"] == "https://to.test"

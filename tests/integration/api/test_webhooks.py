@@ -71,6 +71,8 @@ async def test_events_are_listed_newest_first_with_their_payload(service: Servic
     assert shown["payload"] == {
         "id": second,
         "type": "domain.record_missing",
+        "application_id": partner.id,
+        "occurred_at": shown["created_at"][:23] + "+00:00",
         "domain": "a.example",
         "subdomain": "shop",
         "sequence": 2,
@@ -150,7 +152,12 @@ async def test_test_event_is_recorded_and_sent(service: Service, partner: Partne
     [claimed] = await claim(service)
     assert claimed.event_id == answer.body["id"]
     [event] = (await fetch(partner, "/webhooks/events", type="webhook.test"))["events"]
-    assert event["payload"] == {"id": answer.body["id"], "type": "webhook.test"}
+    assert event["payload"] == {
+        "id": answer.body["id"],
+        "type": "webhook.test",
+        "application_id": partner.id,
+        "occurred_at": event["created_at"][:23] + "+00:00",
+    }
 
 
 async def test_endpoint_tells_how_it_fares(service: Service, partner: Partner) -> None:

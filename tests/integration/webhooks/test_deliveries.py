@@ -67,9 +67,12 @@ async def test_event_arrives_signed_with_its_payload(
         await until_status(database, event_id, "delivered")
     assert received.headers["webhook-id"] == event_id
     payload = Webhook(secret).verify(received.body, received.headers)
+    occurred_at = (await delivery_of(database, event_id)).created_at
     assert payload == {
         "id": event_id,
         "type": "domain.record_missing",
+        "application_id": APPLICATION,
+        "occurred_at": occurred_at.isoformat(timespec="milliseconds"),
         "domain": parts.DOMAIN,
         "subdomain": "shop",
         "sequence": 1,

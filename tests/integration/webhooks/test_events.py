@@ -48,6 +48,8 @@ async def test_payload_holds_the_fields_and_the_sequence(partner: Database) -> N
     assert event.payload == {
         "id": event_id,
         "type": "domain.record_missing",
+        "application_id": APPLICATION,
+        "occurred_at": event.created_at.isoformat(timespec="milliseconds"),
         "domain": "customer.example",
         "subdomain": "shop",
         "sequence": 1,

@@ -171,7 +171,7 @@ CHECK = DomainCheck(
 STATEMENT = Statement(
     AT, "authority", "192.0.2.53:53", (NAME.text, "A"), Answer(Outcome.RECORDS, ("10.0.0.1",), ttl_seconds=60)
 )
-EVENT = Event("evt_1", "domain.power", "customer.test", "shop", 4, {"power_status": "active"}, AT, "delivered")
+EVENT = Event("evt_1", "domain.power", "app_1", "customer.test", "shop", 4, {"power_status": "active"}, AT, "delivered")
 DELIVERY = Delivery("evt_1", "domain.power", "customer.test", None, "failed", None, 3, "500", [], AT, LATER, None)
 ENTRY = AuditEntry("aud_1", AT, "api", "ada", "0" * 16, "app_1", "domain.enrolled", NAME.text, None, {"a": 1})
 PAGE = queries.ListQuery(page=1, size=2)
@@ -181,9 +181,8 @@ COUNTS = [3, *[0] * (FIGURES - 2), 7]
 
 CASES: dict[str, Callable[[], Any]] = {
     "powered": lambda: lists.page_of([power.powered_domain(LISTED)], 7, PAGE),
-    "detailed powered": lambda: lists.part_of([power.detailed_powered_domain(LISTED)], "more", PART),
+    "part of powered": lambda: lists.part_of([power.powered_domain(LISTED)], "more", PART),
     "secured": lambda: [secure.secured_domain(SECURED), secure.secured_domain(BARE)],
-    "detailed secured": lambda: secure.detailed_secured_domain(BARE),
     "monitored": lambda: [monitor.monitored_domain(each) for each in (MONITORED, UNCHECKED)],
     "detailed monitored": lambda: monitor.monitored_domain_with_times(MONITORED),
     "batch": lambda: [

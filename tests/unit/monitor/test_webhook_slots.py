@@ -29,6 +29,7 @@ def a_claim(number: int, application_id: str, *, is_slow: bool = False) -> Claim
         is_superseded=False,
         log=[],
         event_type="webhook.test",
+        occurred_at=datetime(2026, 1, 1, tzinfo=UTC),
         domain=None,
         subdomain=None,
         sequence=None,

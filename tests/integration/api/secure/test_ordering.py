@@ -53,8 +53,15 @@ async def test_a_pointed_domain_is_secured_and_active_once_its_certificate_is_li
     await go_live(service, DOMAIN, ssl_partner.id)
     assert (await ssl_partner.get(domain=DOMAIN)).body == on_its_way | {"sslStatus": "active"}
     assert refusal(await ssl_partner.post(DOMAIN)) == (502, ALREADY)
-    assert (await ssl_partner.get()).body == {
-        "items": [{"domain": DOMAIN, "applicationUrl": ssl_partner.origin, "secureStatus": "active"}],
+    listed = (await ssl_partner.get()).body
+    [item] = listed["items"]
+    assert item["certificate"].keys() == {"issuer", "expiresAt"}
+    shown = ("id", "createdAt", "updatedAt", "certificate")
+    assert listed == {
+        "items": [
+            {"domain": DOMAIN, "applicationUrl": ssl_partner.origin, "secureStatus": "active"}
+            | {name: item[name] for name in shown}
+        ],
         "total": 1,
         "page": 0,
         "limit": 50,

@@ -36,9 +36,10 @@ async def test_both_products_share_one_certificate(service: Service, ssl_partner
 
     assert (await power.post(DOMAIN)).status == 200  # no certificate to order
     async with service.database.connection() as connection:
-        assert [tuple(row) for row in await connection.fetch("select type, subdomain, fields from events")] == [
-            ("domain.power", "shop", {"power_status": "success"})
-        ]
+        [event] = await connection.fetch("select type, subdomain, fields from events")
+        expires_at = await connection.fetchval("select not_after from certificates where domain = $1", DOMAIN)
+    fields = {"power_status": "success", "certificate_expires_at": expires_at.isoformat()}
+    assert tuple(event) == ("domain.power", "shop", fields)
     assert await order_state(service, DOMAIN) == "issued"
     assert (await power.get(domain=DOMAIN)).body["applicationUrl"] == "https://origin.example.com"
     assert (await ssl_partner.get(domain=DOMAIN)).body["applicationUrl"] == ssl_partner.origin

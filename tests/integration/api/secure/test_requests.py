@@ -20,7 +20,7 @@ async def test_put_changes_origin_and_redirect_and_keeps_the_rest(service: Servi
         assert (answer.status, answer.message) == (200, "Domain successfully updated.")
         assert other.asked, "the origin is asked as at POST"
         item = (await ssl_partner.get()).body["items"][0]
-        assert item == {"domain": DOMAIN, "applicationUrl": other.url, "secureStatus": "active"}
+        assert item.items() >= {"domain": DOMAIN, "applicationUrl": other.url, "secureStatus": "active"}.items()
 
         assert (await ssl_partner.put(DOMAIN, redirectTo="www.customer.test")).status == 200
         item = (await ssl_partner.get()).body["items"][0]
@@ -53,7 +53,22 @@ async def test_put_refuses_what_post_refuses_and_changes_nothing(service: Servic
     ]
     assert hints[0] == hints[1]
     shown = {"domain": DOMAIN, "applicationUrl": ssl_partner.origin, "secureStatus": "inactive"}
-    assert shown in (await ssl_partner.get()).body["items"]
+    [item] = [each for each in (await ssl_partner.get()).body["items"] if each["domain"] == DOMAIN]
+    assert item.items() >= shown.items()
+    assert "redirectTo" not in item
+
+
+async def test_changes_answer_with_the_domain_where_that_is_preferred(service: Service, ssl_partner: Ssl) -> None:
+    service.point(DOMAIN)
+    headers = ssl_partner.partner.headers | {"Prefer": "return=representation"}
+    for method, fields in (
+        ("POST", {"applicationUrl": ssl_partner.origin}),
+        ("PUT", {"redirectTo": "www.customer.test"}),
+    ):
+        answer = await ssl_partner.partner.call(method, "/ssl", json={"domain": DOMAIN} | fields, headers=headers)
+        assert answer.headers["Preference-Applied"] == "return=representation"
+        assert answer.body.items() >= (await ssl_partner.get()).body["items"][0].items()
+    assert answer.body["redirectTo"] == "https://www.customer.test"
 
 
 NAMES_THAT_ARE_NONE: list[Any] = [
