@@ -30,7 +30,7 @@ class InvalidSetting(FrontageError):
 
 
 def read_name(text: str) -> str:
-    """What people call it, without blanks around it."""
+    """Read the name that people call an application by, without blanks around it."""
     name = text.strip()
     if not name:
         raise InvalidSetting("expected some text")
@@ -40,7 +40,7 @@ def read_name(text: str) -> str:
 
 
 def read_domain_name(text: str) -> str:
-    """As an A-label."""
+    """Read a domain name, as A-labels."""
     try:
         return parse_domain(text).text
     except InvalidName as error:
@@ -48,8 +48,11 @@ def read_domain_name(text: str) -> str:
 
 
 def read_cname_target(text: str, own_names: OwnNames) -> str:
-    """A partner's own name. One of ours would make every domain that leads to us theirs; one that can have no CNAME
-    record leads nowhere, and would only keep the domain itself from its owner (RFC 1034 §3.6.2)."""
+    """Read a partner's own name, to which its customers' domains lead.
+
+    One of ours would make every domain that leads to us theirs; one that can have no CNAME record leads nowhere,
+    and would only keep the domain itself from its owner (RFC 1034 §3.6.2).
+    """
     name = read_domain_name(text)
     if parse_domain(name).is_root:
         raise InvalidSetting(f"{name} is a root, which can have no CNAME record: give a name beneath it")
@@ -61,7 +64,7 @@ def read_cname_target(text: str, own_names: OwnNames) -> str:
 
 
 def read_upload_size(text: str) -> int:
-    """Bytes, from a number with or without K, M or G (powers of 1024)."""
+    """Read a size in bytes from a number with or without K, M or G (powers of 1024)."""
     match = _SIZE.fullmatch(text)
     size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
     if not 0 < size <= MAX_BUFFERED_UPLOAD_BYTES:
@@ -70,7 +73,7 @@ def read_upload_size(text: str) -> int:
 
 
 def write_upload_size(size: int | None) -> str:
-    """As `read_upload_size` reads it; empty for None."""
+    """Write a size as `read_upload_size` reads it; empty for None."""
     if size is None:
         return ""
     unit, factor = max(
@@ -80,7 +83,10 @@ def write_upload_size(size: int | None) -> str:
 
 
 def read_application_url(text: str, policy: AddressPolicy | None = None) -> str:
-    """As written, if it is one that an edge can ask; with `policy`, an address that may not be dialled is refused."""
+    """Read the URL of an origin, and return it as written if an edge can ask it.
+
+    With `policy`, an address that may not be dialled is refused.
+    """
     try:
         url = parse_application_url(text)
         if policy is not None and url.address is not None:
@@ -91,8 +97,10 @@ def read_application_url(text: str, policy: AddressPolicy | None = None) -> str:
 
 
 def read_webhook_url(text: str, policy: AddressPolicy) -> str:
-    """In canonical form: a delivery asks the very name that is written there. An address that may not be dialled is
-    refused; a name is looked at when it is dialled."""
+    """Read the URL of a webhook, in canonical form: a delivery asks the very name that is written there.
+
+    An address that may not be dialled is refused; a name is resolved and checked when it is dialled.
+    """
     try:
         canonical = parse_webhook_url(text)
         url = parse_application_url(canonical.partition("?")[0])
@@ -106,7 +114,7 @@ def read_webhook_url(text: str, policy: AddressPolicy) -> str:
 
 
 def read_server_name(text: str) -> str:
-    """The name asked for in TLS with the origin."""
+    """Read the name asked for in TLS with the origin."""
     try:
         return parse_host_name(text)
     except InvalidName as error:
@@ -114,7 +122,7 @@ def read_server_name(text: str) -> str:
 
 
 def read_service_auth(text: str) -> str:
-    """A value of X-Service-Auth, sent as it is: visible ASCII (RFC 9110 §5.5), too long to be guessed."""
+    """Read a value of X-Service-Auth, sent as it is: visible ASCII (RFC 9110 §5.5), too long to be guessed."""
     if not SHORTEST_SERVICE_AUTH <= len(text) <= LONGEST_SERVICE_AUTH or not _SERVICE_AUTH.fullmatch(text):
         raise InvalidSetting(
             f"expected {SHORTEST_SERVICE_AUTH} to {LONGEST_SERVICE_AUTH} visible ASCII characters; blanks only between"
@@ -123,7 +131,7 @@ def read_service_auth(text: str) -> str:
 
 
 def read_root_paths(paths: Sequence[str]) -> tuple[str, ...]:
-    """Without empty ones."""
+    """Read the paths that go to the root of the origin, and leave out empty ones."""
     if len(paths) > MOST_ROOT_PATHS:
         raise InvalidSetting(f"at most {MOST_ROOT_PATHS} paths")
     for path in paths:
@@ -136,7 +144,7 @@ def read_root_paths(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_error_page(content: bytes) -> str:
-    """HTML for browsers, at most `MAX_PAGE_BYTES` in UTF-8."""
+    """Read an error page: HTML for browsers, at most `MAX_PAGE_BYTES` in UTF-8."""
     if len(content) > MAX_PAGE_BYTES:
         raise InvalidSetting(f"it has more than {MAX_PAGE_BYTES} bytes")
     try:

@@ -30,24 +30,27 @@ WEBHOOK_SECRET_PREFIX = "whsec_"  # noqa: S105 - Standard Webhooks' form: the pr
 
 
 def is_id(text: str) -> bool:
-    """Whether it can be an application's id."""
+    """Return whether a text can be an application's id."""
     return _ID.fullmatch(text) is not None
 
 
 def mint_id() -> str:
+    """Make a random id for an application."""
     return secrets.token_hex(8)
 
 
 def mint_client_secret() -> str:
+    """Make the secret that an application signs its tokens with."""
     return secrets.token_hex(32)  # in hex, so that it never looks like an option on a command line
 
 
 def mint_webhook_secret() -> str:
+    """Make the secret that webhooks are signed with, in Standard Webhooks' form."""
     return WEBHOOK_SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def mint_service_auth() -> str:
-    """The value of X-Service-Auth."""
+    """Make a value of X-Service-Auth."""
     return secrets.token_hex(32)
 
 
@@ -59,7 +62,9 @@ def mint_api_token(
     lifetime: timedelta = TOKEN_LIFETIME,
     claims: Mapping[str, str] | None = None,
 ) -> str:
-    """A JWT that opens the API for `lifetime`, signed with HS256 as a partner would sign it. `claims`: what restricts
-    it, such as ``scope``."""
+    """Make a JWT that opens the API for `lifetime`, signed with HS256 as a partner would sign it.
+
+    `claims`: what restricts it, such as ``scope``.
+    """
     given = {"applicationId": application_id, "iat": now, "exp": now + lifetime} | dict(claims or {})
     return jwt.encode(given, client_secret, algorithm="HS256")

@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 
 
 class Change(NamedTuple):
-    """A setting in words. None: the entry has no such side, as that of something created or deleted."""
+    """A setting in words, before and after a change.
+
+    None: the entry has no such side, as that of something created or deleted.
+    """
 
     name: str
     before: str | None
@@ -15,7 +18,7 @@ class Change(NamedTuple):
 
 
 def changes_in_words(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[Change]:
-    """What an entry's `before` and `after` say; of what was created, only the settings that it has."""
+    """Describe the settings that an entry's `before` and `after` hold; of what was created, only those it has."""
     was, becomes = before or {}, after or {}
     names = [name for name in {**was, **becomes} if was or becomes[name] not in (None, "", [], False)]
     return [
@@ -29,7 +32,7 @@ def changes_in_words(before: Mapping[str, Any] | None, after: Mapping[str, Any] 
 
 
 def value_in_words(value: object) -> str:
-    """``on``, ``off``, ``none``, ``/static, /media``."""
+    """Describe a value, as ``on``, ``off``, ``none`` or ``/static, /media``."""
     match value:
         case bool():
             return "on" if value else "off"

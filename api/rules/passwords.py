@@ -21,7 +21,10 @@ class PasswordRefused(FrontageError):
 
 
 def hash_password(password: str) -> str:
-    """The PHC string to store. Raises: `PasswordRefused`."""
+    """Hash a new password into the PHC string to store.
+
+    Raises: `PasswordRefused`.
+    """
     if len(password) < FEWEST_CHARACTERS:
         raise PasswordRefused(f"a password has at least {FEWEST_CHARACTERS} characters")
     if len(password.encode()) > MOST_BYTES:
@@ -32,8 +35,10 @@ def hash_password(password: str) -> str:
 
 
 def verify_password(password: str, stored: str | None) -> bool:
-    """Whether `stored` was made from `password`. Takes as long where there is no hash, so that the time does not
-    disclose which users exist."""
+    """Return whether `stored` was made from `password`.
+
+    It takes as long where there is no hash, so that the time does not disclose which users exist.
+    """
     if len(password.encode()) > MOST_BYTES:
         return False
     try:

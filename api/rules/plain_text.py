@@ -21,7 +21,7 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """`seen` is the fact, `remedy` what an operator does about it."""
+    """A risk that an operator should end: `seen` is the fact, `remedy` what the operator does about it."""
 
     seen: str
     remedy: str
@@ -31,7 +31,10 @@ class Exposure:
 
 
 def find_exposure(settings: Settings) -> Exposure | None:
-    """None where clients are on this machine, or reach the API through TLS."""
+    """Find where secrets cross a network unencrypted.
+
+    None where clients are on this machine, or reach the API through TLS.
+    """
     public = urlsplit(settings.base_url)
     if public.scheme == "https":
         return None
@@ -43,7 +46,7 @@ def find_exposure(settings: Settings) -> Exposure | None:
 
 
 def find_open_listener(settings: Settings) -> Exposure | None:
-    """The API's own listener, where TLS is in front of it but others than the proxy reach it too."""
+    """Report the API's own listener if TLS is in front of it, but others than the proxy reach it too."""
     if urlsplit(settings.base_url).scheme != "https" or is_loopback(settings.api_listen.host):
         return None
     return Exposure(
@@ -53,7 +56,7 @@ def find_open_listener(settings: Settings) -> Exposure | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Of a name: whether it is one that never leaves the machine (RFC 6761 §6.3)."""
+    """Return whether a host is on this machine; a name, whether it is one that never leaves it (RFC 6761 §6.3)."""
     address = parse_address(host)
     if address is not None:
         return address.is_loopback

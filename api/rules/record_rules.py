@@ -58,7 +58,7 @@ _EXPECTED: Mapping[RecordType, str] = {
 
 
 def check_record(record: Record, domain: str) -> None:
-    """`domain` is the apex, in lower-case A-labels.
+    """Refuse a record that no zone can hold. `domain` is the apex, in lower-case A-labels.
 
     Raises: `InvalidRecord` for a record that no zone of `domain` can hold.
     """
@@ -75,7 +75,10 @@ def check_record(record: Record, domain: str) -> None:
 
 
 def check_size(records: Sequence[Record]) -> None:
-    """Raises: `InvalidRecord` for more records, or longer ones, than one name may have."""
+    """Refuse more or longer records than one name may have.
+
+    Raises: `InvalidRecord`.
+    """
     if len(records) > MOST_RECORDS:
         raise InvalidRecord(f"at most {MOST_RECORDS} records under one name")
     if sum(len(record.host.encode()) + len(record.value.encode()) for record in records) > MOST_OCTETS:
@@ -100,7 +103,10 @@ def _check_priority(record: Record) -> None:
 
 
 def _is_host_name(text: str) -> bool:
-    """No top-level domain is a number (RFC 3696 §2), so an IPv4 address is no host name."""
+    """Return whether a text is a host name.
+
+    No top-level domain is a number (RFC 3696 §2), so an IPv4 address is no host name.
+    """
     name = normal_name(text)
     labels = name.split(".")
     return len(name) <= MAX_NAME_CHARACTERS and all(map(_HOST_LABEL.fullmatch, labels)) and not labels[-1].isdigit()

@@ -10,16 +10,19 @@ from common.db.status import InstallationStatus
 
 
 def status_document(status: InstallationStatus, problems: Sequence[str], notices: Sequence[str]) -> dict[str, Any]:
-    """`problems`: what an operator should look at now; `notices`: what is no fault. In sentences."""
-    figures: dict[str, Any] = _renamed(asdict(status))
+    """Return the state of the installation as JSON.
+
+    `problems`: what an operator should look at now; `notices`: what is no fault. In sentences.
+    """
+    figures: dict[str, Any] = _in_camel_case(asdict(status))
     return {"problems": list(problems), "notices": list(notices)} | figures
 
 
-def _renamed(value: Any) -> Any:
-    """With names in camel case."""
+def _in_camel_case(value: Any) -> Any:
+    """Return a value with its names in camel case."""
     if isinstance(value, dict):
-        return {_camel(name): _renamed(each) for name, each in value.items()}
-    return [_renamed(each) for each in value] if isinstance(value, list | tuple) else value
+        return {_camel(name): _in_camel_case(each) for name, each in value.items()}
+    return [_in_camel_case(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _camel(name: str) -> str:
