@@ -36,12 +36,13 @@ _NO_ZONE: Final = ("no domain found", "domain not found", "does not exist", "zon
 
 
 def main() -> None:
+    """Write the plan on standard input, and print the outcome."""
     _end_with_parent(int(sys.argv[1]))
     job = orjson.loads(sys.stdin.buffer.read())
     signal.setitimer(signal.ITIMER_REAL, job["seconds"])  # SIGALRM ends the process
     logging.disable(logging.CRITICAL)
-    _limit_sockets(_policy(job["policy"]))
-    sys.stdout.buffer.write(orjson.dumps(_outcome(job)))
+    _limit_sockets(_parse_policy(job["policy"]))
+    sys.stdout.buffer.write(orjson.dumps(_write_plan(job)))
 
 
 def _end_with_parent(parent: int) -> None:
@@ -51,7 +52,7 @@ def _end_with_parent(parent: int) -> None:
         sys.exit(1)
 
 
-def _policy(given: Mapping[str, Any]) -> AddressPolicy:
+def _parse_policy(given: Mapping[str, Any]) -> AddressPolicy:
     return AddressPolicy(
         map(ip_network, given["allowed"]),
         [(host, port) for host, port in given["listeners"]],
@@ -60,7 +61,10 @@ def _policy(given: Mapping[str, Any]) -> AddressPolicy:
 
 
 def _limit_sockets(policy: AddressPolicy) -> None:
-    """Every connection of this process, those after a redirect too: the address checked is the address dialled."""
+    """Apply the policy to every connection of this process, those after a redirect too.
+
+    The address that is checked is the address that is dialled.
+    """
     connect: Callable[..., None] = socket.socket.connect
 
     def checked(self: socket.socket, address: Any) -> None:
@@ -81,11 +85,12 @@ class _NotAllowed(OSError):
     """The address policy refuses an address."""
 
 
-def _outcome(job: Mapping[str, Any]) -> dict[str, str]:
+def _write_plan(job: Mapping[str, Any]) -> dict[str, str]:
+    """Write the changes of a job; return the problem if there was one, else nothing."""
     stage = "sign in"
     try:
         options: dict[str, Any] = {}
-        provider = _provider(job, options)
+        provider = _make_provider(job, options)
         provider.authenticate()
         stage = "write"
         for change in job["changes"]:
@@ -95,8 +100,11 @@ def _outcome(job: Mapping[str, Any]) -> dict[str, str]:
     return {}
 
 
-def _provider(job: Mapping[str, Any], options: dict[str, Any]) -> Any:
-    """Not through dns-lexicon's client, which fetches a list of suffixes from the network."""
+def _make_provider(job: Mapping[str, Any], options: dict[str, Any]) -> Any:
+    """Make dns-lexicon's object for the provider.
+
+    Its client is not used, because that fetches a list of suffixes from the network.
+    """
     name = job["api"]
     options.update({"domain": job["domain"], "provider_name": name, "ttl": 300, name: dict(job["credentials"])})
     config = ConfigResolver().with_config_source(  # type: ignore[no-untyped-call]
@@ -112,23 +120,29 @@ def _provider(job: Mapping[str, Any], options: dict[str, Any]) -> Any:
 
 
 def _powerdns_record(identifier: str) -> tuple[str, str, str]:
-    """Type, name and content of `type/name=content`. Its own ends the content at a slash (seen in 3.25): the old SPF
-    record then stays beside the new one."""
+    """Split `type/name=content` into type, name and content.
+
+    The provider's own function ends the content at a slash (seen in 3.25): the old SPF record then stays beside the
+    new one.
+    """
     kind, _, rest = identifier.partition("/")
     name, _, content = rest.partition("=")
     return kind, name, content
 
 
 def _powerdns_content(kind: str, content: str) -> str:
-    """As in a zone file."""
+    """Spell a record's content as in a zone file."""
     if kind == "TXT":
         return content if content.startswith('"') else zone_file_text("TXT", text_of(content.encode()))
     return f"{content.rstrip('.')}." if kind in NAME_TYPES else content
 
 
 def _write(provider: Any, options: dict[str, Any], change: Mapping[str, Any]) -> None:
-    """Of one set: a single value is updated in place where the API can; else removals come first, since a CNAME or a
-    second SPF record must not stand beside what it replaces."""
+    """Write the change of one set of records.
+
+    A single value is updated in place where the API can; else removals come first, since a CNAME or a second SPF
+    record must not stand beside what it replaces.
+    """
     kind, name = change["type"], change["name"]
     options["ttl"] = change["ttl"]
     there = provider.list_records(kind, name, None) if change["remove"] else []
@@ -168,7 +182,7 @@ def _is_same(kind: str, record: Mapping[str, Any], value: list[str | None]) -> b
 
 
 def _problem(error: Exception, stage: str) -> dict[str, str]:
-    """An error code and a message of Frontage; a text of the provider or the library is never passed on."""
+    """Return an error code and a message of ours; a text of the provider or the library is never passed on."""
     code, words = _REFUSED, "The provider did not take the change."
     cause: BaseException | None = error
     while cause is not None:
@@ -177,7 +191,7 @@ def _problem(error: Exception, stage: str) -> dict[str, str]:
         cause = cause.__cause__ or cause.__context__
     status = _status_of(error)
     if status is not None:
-        code, words = _of_status(status, stage)
+        code, words = _problem_of_status(status, stage)
     elif isinstance(error, AuthenticationError) or (stage == "sign in" and type(error) is Exception):
         code, words = "wrong_token", "The provider does not accept these credentials."
         if any(each in str(error).lower() for each in _NO_ZONE):
@@ -197,7 +211,7 @@ def _status_of(error: Exception) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def _of_status(status: int, stage: str) -> tuple[str, str]:
+def _problem_of_status(status: int, stage: str) -> tuple[str, str]:
     if status == 429:
         return "rate_limited", "The provider takes no more requests for now."
     if status >= 500:

@@ -34,13 +34,13 @@ _FRAGMENT_CHARACTERS: Final = 200  # with its head, one string of a TXT record (
 
 
 def new_private_key() -> bytes:
-    """PKCS #8, DER."""
+    """Make a private key, in PKCS #8, DER."""
     key = generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
     return key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
 
 
 def public_key_records(private_key: bytes) -> list[str]:
-    """The texts to publish at ``<label>.<syncPubKeyDomain>``, each one TXT record."""
+    """Return the texts to publish at ``<label>.<syncPubKeyDomain>``, each one TXT record."""
     public = _load(private_key).public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     text = base64.b64encode(public).decode()
     fragments = [text[at : at + _FRAGMENT_CHARACTERS] for at in range(0, len(text), _FRAGMENT_CHARACTERS)]
@@ -48,7 +48,7 @@ def public_key_records(private_key: bytes) -> list[str]:
 
 
 def find_publication_fault(texts: Sequence[str], found: Answer) -> str | None:
-    """Why a provider could not read the key from what the zone's own servers have; None if it can."""
+    """Return why a provider could not read the key from what the zone's own servers have; None if it can."""
     if not found.outcome.is_known:
         return f"its name servers could not be asked ({found.outcome})"
     if missing := len(set(texts) - set(found.values)):
@@ -69,7 +69,7 @@ def apply_url(
     key_label: str,
     private_key: bytes,
 ) -> str:
-    """Where the person goes. `settings` have a consent page."""
+    """Return the address that the person goes to. `settings` must have a consent page."""
     assert settings.sync_url is not None, "a provider without a consent page is not offered"
     parameters = {"domain": apex, "redirect_uri": redirect_uri, "state": state, **filled.variables}
     if filled.host:
@@ -81,13 +81,14 @@ def apply_url(
 
 
 def signed_query(parameters: Mapping[str, str], key_label: str, private_key: bytes) -> str:
-    pairs = sorted((_encoded(name), _encoded(value)) for name, value in parameters.items())
+    """Return the parameters as a query, followed by its signature and the label of the key."""
+    pairs = sorted((_percent_encode(name), _percent_encode(value)) for name, value in parameters.items())
     query = "&".join(f"{name}={value}" for name, value in pairs)
     signature = _load(private_key).sign(query.encode(), PKCS1v15(), SHA256())
-    return f"{query}&sig={_encoded(base64.b64encode(signature).decode())}&key={_encoded(key_label)}"
+    return f"{query}&sig={_percent_encode(base64.b64encode(signature).decode())}&key={_percent_encode(key_label)}"
 
 
-def _encoded(text: str) -> str:
+def _percent_encode(text: str) -> str:
     return quote(text, safe="")
 
 

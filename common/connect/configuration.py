@@ -49,7 +49,10 @@ class InvalidConfiguration(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class RecordTemplate:
-    """An entry of ``dnsRecords``, placeholders and all. `monitor` None: the configuration's applies."""
+    """An entry of ``dnsRecords``, placeholders and all.
+
+    `monitor` None: the configuration's applies.
+    """
 
     type: str
     host: str
@@ -65,9 +68,11 @@ class RecordTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """`stored` is what is kept and shared of what was sent. `prefilled_domain`: None where the person chooses one of
-    several `prefilled_domains`. `of_domain` and `of_subdomain` are the same where
-    ``dnsRecords`` is an array."""
+    """The configuration of the connect modal, as it was sent and checked.
+
+    `stored` is what is kept and shared of what was sent. `prefilled_domain`: None where the person chooses one of
+    several `prefilled_domains`. `of_domain` and `of_subdomain` are the same where ``dnsRecords`` is an array.
+    """
 
     of_domain: tuple[RecordTemplate, ...]
     of_subdomain: tuple[RecordTemplate, ...]
@@ -92,7 +97,10 @@ class Configuration:
 
 
 def parse_configuration(given: Mapping[str, Any]) -> Configuration:
-    """Raises: `InvalidConfiguration`."""
+    """Parse and check a configuration.
+
+    Raises: `InvalidConfiguration`.
+    """
     known = {key: value for key, value in given.items() if key in _KEYS and value is not None}
     values = {key: _KEYS[key](key, value) for key, value in known.items()}
     stored = {key: value for key, value in known.items() if key not in _NOT_STORED}
@@ -116,8 +124,8 @@ def parse_configuration(given: Mapping[str, Any]) -> Configuration:
         secure_root_domain=values.get("secureRootDomain", False),
         www_redirect=values.get("wwwRedirect", False),
         default_subdomain=values.get("defaultSubdomain"),
-        prefilled_domain=_first(values.get("prefilledDomain")),
-        prefilled_domains=_all(values.get("prefilledDomain")),
+        prefilled_domain=_only_prefilled(values.get("prefilledDomain")),
+        prefilled_domains=_all_prefilled(values.get("prefilledDomain")),
         user_id=values.get("userId"),
         stored=MappingProxyType(stored),
         warnings=_bounded((*_unknown_keys(given, _KEYS, ""), *warnings)),
@@ -275,7 +283,7 @@ def _url(key: str, value: Any) -> str:
 
 
 def _redirect(key: str, value: Any) -> str:
-    """A host or a URL. It may hold placeholders, so it is read once they are resolved."""
+    """Read a host or a URL, which is checked only once its placeholders are resolved."""
     return _text(key, value)
 
 
@@ -352,10 +360,10 @@ _RECORD_KEYS: Mapping[str, Callable[[str, Any], Any]] = MappingProxyType(
 )
 
 
-def _first(prefilled: Any) -> str | None:
-    """With several, the person chooses one."""
+def _only_prefilled(prefilled: Any) -> str | None:
+    """Return the prefilled domain, or None where the person chooses one of several."""
     return prefilled if isinstance(prefilled, str) else None
 
 
-def _all(prefilled: Any) -> tuple[str, ...]:
+def _all_prefilled(prefilled: Any) -> tuple[str, ...]:
     return (prefilled,) if isinstance(prefilled, str) else tuple(prefilled or ())

@@ -17,12 +17,18 @@ NAME_TYPES = frozenset({"CNAME", "NS", "PTR", "MX", "SRV"})
 
 
 def as_rdata(kind: RecordType, normal: str) -> dns.rdata.Rdata:
-    """Raises: dns.exception.DNSException for what is no value of that type."""
+    """Convert a value to dnspython's form.
+
+    Raises: dns.exception.DNSException for what is no value of that type.
+    """
     return dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(kind), zone_file_text(kind, normal))
 
 
 def zone_file_text(kind: RecordType, normal: str) -> str:
-    """As in a zone file: names are whole and end with a dot, texts are quoted, in chunks of at most 255 octets."""
+    """Spell a value as in a zone file.
+
+    Names are whole and end with a dot, texts are quoted, in chunks of at most 255 octets.
+    """
     if kind == "TXT":
         octets = octets_of(normal)
         chunks = [octets[at : at + _CHUNK_OCTETS] for at in range(0, len(octets), _CHUNK_OCTETS)] or [b""]
@@ -36,7 +42,10 @@ def zone_file_text(kind: RecordType, normal: str) -> str:
 
 
 def form_text(kind: RecordType, normal: str) -> tuple[str, str | None]:
-    """As forms and APIs take it: names without the final dot, texts without quotes; an MX record's priority apart."""
+    """Spell a value as forms and APIs take it; an MX record's priority apart.
+
+    Names stand without the final dot, texts without quotes.
+    """
     if kind == "MX":
         priority, _, host = normal.partition(" ")
         return host, priority
@@ -49,7 +58,7 @@ def form_text(kind: RecordType, normal: str) -> tuple[str, str | None]:
 
 
 def octets_of(text: str) -> bytes:
-    """What `common.records.text_of` made readable."""
+    """Return the octets that `common.records.text_of` made readable."""
     if "\\" not in text:
         return text.encode()
     return _ESCAPE.sub(lambda found: chr(int(found[1])), text).encode("latin-1")

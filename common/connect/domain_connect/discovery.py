@@ -40,7 +40,10 @@ _HEADERS: Final = {"Accept": "application/json", "User-Agent": "frontage"}
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Why Domain Connect is not open to a domain. `provider`: the provider's name, once it has stated one."""
+    """The reason why Domain Connect is not open to a domain.
+
+    `provider`: the provider's name, once it has stated one.
+    """
 
     code: str
     words: str
@@ -49,7 +52,10 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """`services`: those of our templates that were asked about and that the provider supports."""
+    """The settings of a provider that has Domain Connect.
+
+    `services`: those of our templates that were asked about and that the provider supports.
+    """
 
     settings: ProviderSettings
     services: frozenset[str]
@@ -57,7 +63,10 @@ class Discovered:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """One a process. `provider_id` is this installation's, as a service provider."""
+    """Asks providers for Domain Connect. A process makes one.
+
+    `provider_id` is this installation's, as a service provider.
+    """
 
     resolver: Resolver
     policy: AddressPolicy
@@ -67,7 +76,10 @@ class Discovery:
     recent: RecentAnswers | None = None
 
     async def discover(self, questions: Pass, apex: str, services: Sequence[str]) -> Discovered | Closed | None:
-        """`services`: the templates to ask about. None: the zone has no ``_domainconnect`` record."""
+        """Find out whether a zone's provider has Domain Connect, and which of the templates `services` it supports.
+
+        None: the zone has no ``_domainconnect`` record.
+        """
         try:
             async with asyncio.timeout(self.longest_seconds):
                 return await self._discover(questions, apex, services)
@@ -96,7 +108,10 @@ class Discovery:
         return status // 100 == 2
 
     async def _get(self, url: str) -> tuple[int, bytes]:
-        """Status and body. Raises: aiohttp.ClientError, OSError, TimeoutError, `InvalidSettings`."""
+        """Return the status and body of a URL, perhaps of the last minutes.
+
+        Raises: aiohttp.ClientError, OSError, TimeoutError, `InvalidSettings`.
+        """
         if self.recent is None:
             return await self._get_now(url)
         authority, now = urlsplit(url).netloc, asyncio.get_running_loop().time()
@@ -113,7 +128,7 @@ class Discovery:
         return status, body
 
     async def _get_now(self, url: str) -> tuple[int, bytes]:
-        """As `_get`."""
+        """Ask for a URL; raises what `_get` raises."""
         addresses = await find_addresses(self.resolver, urlsplit(url).hostname or "")
         async with (
             asyncio.timeout(self.longest_seconds * _SHARE_OF_ONE),
@@ -129,7 +144,10 @@ class Discovery:
 
 
 async def _find_record(questions: Pass, apex: str) -> str | None:
-    """Raises: `InvalidSettings`, TimeoutError where no server answers."""
+    """Find the text of the zone's ``_domainconnect`` record.
+
+    Raises: `InvalidSettings`, TimeoutError where no server answers.
+    """
     name = f"_domainconnect.{apex}"
     zone = questions.zone_questions(_QUESTIONS, apex)
     answer = await zone.ask(name, "TXT")

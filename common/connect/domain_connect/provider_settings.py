@@ -40,8 +40,11 @@ class InvalidSettings(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """Of one domain. URLs have no final slash; `width` and `height` are the consent window's, in pixels. `sync_url`
-    None: the provider has no consent page for this domain."""
+    """What a provider states of itself for one domain.
+
+    URLs have no final slash; `width` and `height` are the consent window's, in pixels. `sync_url` None: the
+    provider has no consent page for this domain.
+    """
 
     provider_id: str
     name: str
@@ -54,7 +57,10 @@ class ProviderSettings:
 
 
 def settings_url(record: str, domain: str, is_allowed: IsAllowed) -> str:
-    """Where the settings of `domain` are, by the text of its ``_domainconnect`` record. Raises: `InvalidSettings`."""
+    """Return the URL of the settings of `domain`, by the text of its ``_domainconnect`` record.
+
+    Raises: `InvalidSettings`.
+    """
     text = record.strip().removesuffix("/")
     if len(text) > _MOST_CHARACTERS or not _AUTHORITY_AND_PATH.fullmatch(text) or ".." in text:
         raise InvalidSettings("the _domainconnect record is no authority and path")
@@ -63,17 +69,20 @@ def settings_url(record: str, domain: str, is_allowed: IsAllowed) -> str:
 
 
 def template_url(settings: ProviderSettings, provider_id: str, service: str) -> str:
-    """Where the provider answers whether it supports a template of the service provider `provider_id`."""
+    """Return the URL at which the provider answers whether it supports a template of `provider_id`."""
     return settings.api_url + template_path(provider_id, service)
 
 
 def template_path(provider_id: str, service: str) -> str:
-    """Beneath the provider's API, and beneath its consent pages."""
+    """Return the path of a template beneath the provider's API, and beneath its consent pages."""
     return f"/v2/domainTemplates/providers/{quote(provider_id)}/services/{quote(service)}"
 
 
 def parse_settings(body: bytes, domain: str, is_allowed: IsAllowed) -> ProviderSettings:
-    """Raises: `InvalidSettings`."""
+    """Parse the settings that a provider has of a domain.
+
+    Raises: `InvalidSettings`.
+    """
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -118,7 +127,7 @@ def _url(given: Mapping[str, Any], key: str, is_allowed: IsAllowed) -> str | Non
 
 
 def _control_panel(given: Mapping[str, Any], domain: str, is_allowed: IsAllowed) -> str | None:
-    """A page for people, at best: a bad one is left out."""
+    """Return the URL of a page for people; a bad one is left out."""
     value = given.get("urlControlPanel")
     if not isinstance(value, str) or len(value) > _MOST_URL_CHARACTERS:
         return None
