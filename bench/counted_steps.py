@@ -58,7 +58,7 @@ class DiscardingTransport:
         return (_ADDRESS, 1) if name == "peername" else None
 
 
-class Steps:
+class RequestSteps:
     """One worker, and requests whose header blocks all differ, unless stated otherwise."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -184,7 +184,7 @@ class Steps:
 def main() -> None:
     """Take the steps one after another, as the counting process asks for them."""
     loop = asyncio.new_event_loop()
-    steps = Steps(loop)
+    steps = RequestSteps(loop)
     steps.lend_upstream()
     for name, step in steps.all():
         step()  # what is remembered is in memory, and specialised

@@ -59,7 +59,7 @@ class EnrolledDomain:
 
 
 @dataclass(frozen=True, slots=True)
-class Enrolled:
+class BulkEnrolment:
     """The result of an enrolment. `version` is the feed's, with everything in it."""
 
     domains: int
@@ -68,7 +68,7 @@ class Enrolled:
     feed_seconds: float
 
 
-async def enrol(dsn: str, keyring: Keyring, enrolments: Iterable[EnrolledDomain]) -> Enrolled:
+async def enrol(dsn: str, keyring: Keyring, enrolments: Iterable[EnrolledDomain]) -> BulkEnrolment:
     """Enrol all domains in one transaction."""
     connection = await asyncpg.connect(dsn)
     try:
@@ -81,7 +81,7 @@ async def enrol(dsn: str, keyring: Keyring, enrolments: Iterable[EnrolledDomain]
             version = await connection.fetchval(_FEED)
             await _set_triggers(connection, "enable")
             await connection.execute("select pg_notify('frontage_changes', '')")
-        return Enrolled(count, version, copied - start, time.perf_counter() - copied)
+        return BulkEnrolment(count, version, copied - start, time.perf_counter() - copied)
     finally:
         await connection.close()
 

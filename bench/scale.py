@@ -37,7 +37,7 @@ from rich.table import Table
 from api.cli.database import prepare
 from api.rules import application_tokens as minting
 from bench import output, scale_picture
-from bench.enrolment import Enrolled, EnrolledDomain, enrol
+from bench.enrolment import BulkEnrolment, EnrolledDomain, enrol
 from bench.hello_flood import Flood
 from bench.lab.ports import free_ports
 from bench.lone_edge import LoneEdge
@@ -246,7 +246,7 @@ def _pin(world: ScaleWorld) -> None:
     world.edge.pin(PROXY_CORE)
 
 
-def _written(enrolled: Enrolled) -> list[ScaleFigure]:
+def _written(enrolled: BulkEnrolment) -> list[ScaleFigure]:
     return [
         ScaleFigure("domains and certificates written to Postgres", f"{enrolled.rows_seconds:.1f} s"),
         ScaleFigure("… and their entries in the change feed", f"{enrolled.feed_seconds:.1f} s"),

@@ -78,7 +78,7 @@ class CaFault:
 
 
 class FaultyCa:
-    """Made by `faulty_ca`.
+    """A CA that fails on purpose, before Pebble. Created by `faulty_ca`.
 
     `seen` counts the requests that Pebble was sent, by step; `answered` are the moments at which it answered, as
     `time.monotonic` counts; `orders` are those that it has made.

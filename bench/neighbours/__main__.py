@@ -42,7 +42,7 @@ _REQUEST: Final = b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % HOST.encode()
 
 
 @dataclass(slots=True)
-class Waits:
+class OffenceWaits:
     """The waits beside one offence in milliseconds, the lowest of the rounds.
 
     `offences`: how often the offender began its offence again, the highest of the rounds.
@@ -92,7 +92,9 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def _measure(offences: Sequence[Offence], seconds: float, rounds: int, seed: int) -> dict[tuple[str, str], Waits]:
+async def _measure(
+    offences: Sequence[Offence], seconds: float, rounds: int, seed: int
+) -> dict[tuple[str, str], OffenceWaits]:
     """Return the waits by peer and offence.
 
     Raises: `OperatorError`.
@@ -103,7 +105,7 @@ async def _measure(offences: Sequence[Offence], seconds: float, rounds: int, see
         needed |= peer.needs
     if packages := missing(needed):
         raise OperatorError(f"programs are missing: on Debian, as root, `apt-get install {' '.join(packages)}`")
-    measured: dict[tuple[str, str], Waits] = defaultdict(Waits)
+    measured: dict[tuple[str, str], OffenceWaits] = defaultdict(OffenceWaits)
     with tempfile.TemporaryDirectory(prefix="frontage-neighbours-") as name:
         directory = Path(name)
         os.chmod(directory, 0o755)  # nginx' worker is another user when we are root
@@ -183,7 +185,7 @@ def _ask(port: int, seconds: float) -> list[float]:
     return waited[5:] or waited  # the first ones open connections
 
 
-def _broken_goals(measured: dict[tuple[str, str], Waits], offences: Sequence[Offence]) -> list[str]:
+def _broken_goals(measured: dict[tuple[str, str], OffenceWaits], offences: Sequence[Offence]) -> list[str]:
     """Describe the goals that were missed."""
     ours = _PEERS[0].name
     alone = measured[ours, "alone"]

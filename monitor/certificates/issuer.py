@@ -42,7 +42,7 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An order that a CA has accepted: where it is found again, for the same account and the same signing key."""
+    """An order that a CA has accepted, with the URL at which the same account and signing key find it again."""
 
     issuer: str
     url: str
@@ -77,7 +77,7 @@ class Journal(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RenewalWindow:
-    """When the CA would have a certificate renewed (RFC 9773 §4.2), and when to ask it again."""
+    """The window in which the CA suggests renewing (RFC 9773 §4.2), and when to ask it again."""
 
     start: datetime
     end: datetime

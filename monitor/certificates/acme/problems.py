@@ -31,7 +31,7 @@ class AcmeProblem(FrontageError):
 
     @property
     def is_passing(self) -> bool:
-        """Whether the same request may be answered a moment later."""
+        """Return whether the same request may succeed a moment later."""
         return self.status >= 500 or self.code == "serverInternal"
 
 
