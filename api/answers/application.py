@@ -44,6 +44,7 @@ class Application(TypedDict):
     originVerify: bool
     maintenance: bool
     bufferUploadsBytes: int | None
+    http2: bool
     errorPage: str | None
     tier: str
     connect: bool
@@ -137,6 +138,7 @@ def application_answer(
         "originVerify": application.origin_verify,
         "maintenance": application.maintenance,
         "bufferUploadsBytes": application.buffer_uploads_bytes,
+        "http2": application.http2,
         "errorPage": error_page,
         "tier": application.tier,
         "connect": application.connect,

@@ -228,6 +228,11 @@ OriginServerName = Annotated[
     ),
 ]
 OriginVerify = Annotated[Switch | None, typer.Option(help="Verify the origin's certificate.")]
+Http2 = Annotated[
+    Switch | None,
+    typer.Option("--http2", help="Offer browsers HTTP/2 at the application's domains; off offers HTTP/1.1 only."),
+]
+
 Maintenance = Annotated[Switch | None, typer.Option(help="Answer every request 503 instead of asking the origin.")]
 Connect = Annotated[Switch | None, typer.Option(help="Its subscription to Power through the connect modal.")]
 ErrorPage = Annotated[

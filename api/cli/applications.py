@@ -116,6 +116,7 @@ def set_(
     error_page: options.ErrorPage = None,
     connect: options.Connect = None,
     buffer_uploads: options.BufferUploads = None,
+    http2: options.Http2 = None,
     tier: options.NewTier = None,
     organisation: options.NewOrganisation = None,
     _: AlwaysJson = False,
@@ -138,6 +139,7 @@ def set_(
         maintenance=maintenance and maintenance is Switch.ON,
         connect=connect and connect is Switch.ON,
         buffer_uploads_bytes=buffer_uploads and int(buffer_uploads),
+        http2=http2 and http2 is Switch.ON,
         tier=tier and tier.value,
     )
     wanted = WantedChanges(
@@ -340,6 +342,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "maintenance": switched(application.maintenance),
         "connect": switched(application.connect),
         "bufferUploadsBytes": application.buffer_uploads_bytes,
+        "http2": switched(application.http2),
         "errorPageBytes": error_page_bytes,
         "tier": application.tier,
         "organisationId": application.organisation_id,

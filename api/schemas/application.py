@@ -35,6 +35,7 @@ class ApplicationChange(Strict):
     origin_verify: bool | None = None
     maintenance: bool | None = None
     buffer_uploads_bytes: int | None = Field(None, ge=0)
+    http2: bool | None = None
     error_page: str | None = None
 
 

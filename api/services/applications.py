@@ -234,6 +234,7 @@ class ApplicationService:
             "origin_server_name": _or_none(rules.read_server_name),
             "origin_verify": bool,
             "maintenance": bool,
+            "http2": bool,
             "buffer_uploads_bytes": _or_none(lambda size: rules.read_upload_size(str(size))),
         }
         changes: dict[str, Any] = {}

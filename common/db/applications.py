@@ -38,7 +38,7 @@ SendHost: TypeAlias = Literal["origin", "customer"]
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
     tier, client_secret, webhook_secret, service_auth, next_service_auth, created_at, deleting_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance, connect,
-    buffer_uploads_bytes, organisation_id, secret_generation,
+    buffer_uploads_bytes, http2, organisation_id, secret_generation,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
     case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
     case when previous_webhook_until > now() then previous_webhook_until end as previous_webhook_until,
@@ -127,9 +127,9 @@ class Application:
     `previous_client_secret` is there while it still opens tokens, `service_auth` and `signature_key` while they are on,
     `previous_signature_until` and `previous_webhook_until` while a previous key or secret signs too.
     `buffer_uploads_bytes`: the largest upload that edges take in whole before they ask the origin; None: streamed.
-    `connect`: it has subscribed to the connect modal. `secret_generation` counts its client secrets. `deleting_at`: it
-    is being deleted since then, and no token of it works. Without an organisation, only operators see it in the
-    dashboard.
+    `http2`: edges offer HTTP/2 at its domains. `connect`: it has subscribed to the connect modal. `secret_generation`
+    counts its client secrets. `deleting_at`: it is being deleted since then, and no token of it works. Without an
+    organisation, only operators see it in the dashboard.
     """
 
     id: str
@@ -159,6 +159,7 @@ class Application:
     organisation_id: str | None = None
     secret_generation: int = 1
     suspension: Suspension | None = None
+    http2: bool = True
 
 
 class ApplicationChanges(TypedDict, total=False):
@@ -180,6 +181,7 @@ class ApplicationChanges(TypedDict, total=False):
     maintenance: bool
     connect: bool
     buffer_uploads_bytes: int | None
+    http2: bool
     organisation_id: str | None
 
 
@@ -452,6 +454,7 @@ def settings_of(application: Application) -> dict[str, Any]:
         "maintenance": application.maintenance,
         "connect": application.connect,
         "buffer_uploads_bytes": application.buffer_uploads_bytes,
+        "http2": application.http2,
         "organisation_id": application.organisation_id,
     }
 

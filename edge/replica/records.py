@@ -45,6 +45,7 @@ class ApplicationRecord(_Record, frozen=True):
     previous_signature_until: float | None = None
     maintenance: bool = False
     buffer_uploads_bytes: Annotated[int, Meta(gt=0)] | None = None
+    http2: bool = True
 
 
 class RouteRecord(_Record, frozen=True):

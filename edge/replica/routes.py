@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 from common.errors import InvalidName
 from common.logs import get_logger
@@ -21,6 +22,7 @@ from common.urls import InvalidUrl, parse_application_url, parse_redirect_target
 from edge.http.error_responses import MAINTENANCE, MISCONFIGURED, ErrorResponse, blocked
 from edge.replica.applications import ApplicationTable, ReplicatedApplication
 from edge.replica.records import (
+    ApplicationRecord,
     ErrorPageRecord,
     PolicyRecord,
     RecordReader,
@@ -37,17 +39,33 @@ _NOWHERE = Origin("http", "", 0, "")
 _log = get_logger("edge.replica.routes")
 
 
-def read_application_id(reader: RecordReader, domain: str) -> str | None:
-    """Return the application that has the domain in the replica now.
+class TlsOptions(NamedTuple):
+    """What the TLS of a domain depends on, beside its certificate."""
 
-    None if there is none, or its record is unusable.
+    application_id: str | None
+    offers_http2: bool = True
+
+
+def read_tls_options(reader: RecordReader, domain: str) -> TlsOptions:
+    """Return the options of the application that has the domain in the replica now.
+
+    There is no application where the route's record is missing or unusable; an unusable application offers HTTP/2.
     """
     for product in _PRODUCTS:
         content = reader.get_raw("route", f"{product}/{domain}")
         if content is not None:
             with suppress(RecordUnusable):
-                return read_record(RouteRecord, content).application_id
-    return None
+                application_id = read_record(RouteRecord, content).application_id
+                return TlsOptions(application_id, _offers_http2(reader, application_id))
+    return TlsOptions(None)
+
+
+def _offers_http2(reader: RecordReader, application_id: str) -> bool:
+    content = reader.get_raw("application", application_id)
+    if content is not None:
+        with suppress(RecordUnusable):
+            return read_record(ApplicationRecord, content).http2
+    return True
 
 
 @dataclass(slots=True)

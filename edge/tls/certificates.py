@@ -29,7 +29,7 @@ from common.logs import get_logger
 from common.secrets import Keyring
 from edge.replica.certificate_keys import CertificateUse, key_identity
 from edge.replica.records import CertificateRecord, RecordUnusable, read_record
-from edge.replica.routes import read_application_id
+from edge.replica.routes import TlsOptions, read_tls_options
 from edge.tls.contexts import PROTOCOLS, build_context
 
 _log = get_logger(__name__)
@@ -67,7 +67,7 @@ class _Entry:
     context: ssl.SSLContext | None  # none: unusable
     keys: int | None  # the keyring's revision under which the private key did not open; None: it opened
     digest: bytes
-    application_id: str | None
+    options: TlsOptions
     generation: int
     built_at: float
 
@@ -120,14 +120,14 @@ class CertificateCache:
         if record is None:
             self.discard(domain)
             return Missing.ABSENT
-        application_id = read_application_id(self._reader, domain)
+        options = read_tls_options(self._reader, domain)
         self.discard(domain)
         try:
-            context, keys = self._try_build(domain, record)
+            context, keys = self._try_build(domain, record, options)
         except OSError as error:
             _log.error("certificate could not be loaded", domain=domain, error=str(error))
             return Missing.UNUSABLE
-        self._entries[domain] = _Entry(context, keys, _digest(record), application_id, generation, self._now())
+        self._entries[domain] = _Entry(context, keys, _digest(record), options, generation, self._now())
         if context is None:
             self._unusable[domain] = None
         if len(self._entries) > self._capacity:
@@ -161,9 +161,9 @@ class CertificateCache:
         return CertificateUse(len(self._entries) - unusable, unusable, next(iter(self._unusable), None))
 
     def _is_current(self, entry: _Entry, domain: str, record: bytes) -> bool:
-        return entry.digest == _digest(record) and entry.application_id == read_application_id(self._reader, domain)
+        return entry.digest == _digest(record) and entry.options == read_tls_options(self._reader, domain)
 
-    def _try_build(self, domain: str, content: bytes) -> tuple[ssl.SSLContext | None, int | None]:
+    def _try_build(self, domain: str, content: bytes, options: TlsOptions) -> tuple[ssl.SSLContext | None, int | None]:
         """Return the context, or None with the revision of the keys if these are what it fails for.
 
         Raises: OSError where this machine lacks what it takes.
@@ -173,7 +173,8 @@ class CertificateCache:
             # Postgres breaks base64 into lines, so it is not decoded strictly; the envelope proves itself.
             envelope = base64.b64decode(record.private_key)
             key = self._keyring.open(envelope, key_identity(domain))
-            return build_context(record.chain, key, self._protocols), None
+            protocols = self._protocols if options.offers_http2 else PROTOCOLS
+            return build_context(record.chain, key, protocols), None
         except (RecordUnusable, SecretUnreadable, ValueError, OSError) as error:  # ssl.SSLError is an OSError
             if isinstance(error, OSError) and error.errno in _SHORTAGES:
                 raise

@@ -37,11 +37,13 @@ class Replica(Certificates):
 
 
 @contextlib.asynccontextmanager
-async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, **environ: str) -> AsyncIterator[int]:
+async def service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, replica: Any = None, **environ: str
+) -> AsyncIterator[int]:
     """The edge as a worker serves it; yields its port for TLS."""
     allowed = {"FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8", "FRONTAGE_STATE_DIR": str(tmp_path)}
     settings = load(allowed | environ)
-    replica: Any = Replica()
+    replica = replica or Replica()
     replica.enrol(url)
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(worker_service, "load_keyring", lambda _: keyring())
@@ -102,3 +104,16 @@ async def test_names_of_one_application_share_a_connection_and_anothers_are_421(
             assert (await http2.exchange(get(authority=b"blog.example.com"))).status == 200
             misdirected = await http2.exchange(get(authority=b"other.example.com"))
             assert (misdirected.status, orjson.loads(misdirected.content)["code"]) == (421, "misdirected")
+
+
+async def test_application_that_turned_http_2_off_offers_http_1_1_and_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered = ("h2", "http/1.1")
+    replica = Replica()
+    async with origin(answer_each) as there, service(tmp_path, monkeypatch, there.url, replica) as port:
+        for turned, chosen in ((False, "http/1.1"), (True, "h2")):
+            replica.put("application", "app", {"id": "app", "application_url": there.url, "http2": turned})
+            for name, expected in ((NAMES[0], chosen), (NAMES[1], chosen), (NAMES[2], "h2")):
+                async with secure_client(port, name, *offered) as (selected, _):
+                    assert selected == expected

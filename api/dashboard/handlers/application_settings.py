@@ -60,6 +60,7 @@ class SettingsPages:
                 "origin_verify": lambda text: text == "on",
                 "buffer_uploads_bytes": optional(rules.read_upload_size),
             },
+            "visitors": {"http2": lambda text: text == "on"},
             "maintenance": {"maintenance": lambda text: text == "on"},
             "operator": {
                 "tier": one_of(*_TIERS),
@@ -147,6 +148,7 @@ def _values(application: Application) -> dict[str, Any]:
         "origin_server_name": application.origin_server_name or "",
         "origin_verify": "on" if application.origin_verify else "",
         "buffer_uploads_bytes": rules.write_upload_size(application.buffer_uploads_bytes),
+        "http2": "on" if application.http2 else "",
         "connect": "on" if application.connect else "",
         "maintenance": "on" if application.maintenance else "",
         "tier": application.tier,

@@ -51,6 +51,7 @@ async def test_settings_are_changed_and_what_is_left_out_stays(service: Service)
         "originVerify": False,
         "maintenance": True,
         "bufferUploadsBytes": 1024,
+        "http2": False,
         "errorPage": "<h1>{{status}}</h1>",
     }
     assert (await put(partner, **changes)).status == 200

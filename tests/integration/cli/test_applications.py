@@ -108,6 +108,7 @@ def test_options_about_the_origin_and_its_absence_are_set_shown_and_taken_away(
     after = frontage(
         "app", "set", id_, "--send-host", "customer", "--origin-server-name", "Origin.Example.", "--origin-verify",
         "off", "--maintenance", "on", "--error-page", str(page), "--buffer-uploads", "10m",
+        "--http2", "off",
     )  # fmt: skip
     assert after == before | {
         "sendHost": "customer",
@@ -115,6 +116,7 @@ def test_options_about_the_origin_and_its_absence_are_set_shown_and_taken_away(
         "originVerify": "off",
         "maintenance": "on",
         "bufferUploadsBytes": 10_485_760,
+        "http2": "off",
         "errorPageBytes": page.stat().st_size,
     }
     assert after in frontage("app", "list")
@@ -122,6 +124,7 @@ def test_options_about_the_origin_and_its_absence_are_set_shown_and_taken_away(
     back = frontage(
         "app", "set", id_, "--send-host", "origin", "--origin-server-name", "none", "--origin-verify", "on",
         "--maintenance", "off", "--error-page", "none", "--buffer-uploads", "off",
+        "--http2", "on",
     )  # fmt: skip
     assert back == before
 

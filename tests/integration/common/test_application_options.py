@@ -23,6 +23,7 @@ async def test_options_are_read_as_they_were_set_and_reach_the_feed(database: Da
             "origin", None, True, False,
         )  # fmt: skip
         assert one.buffer_uploads_bytes is None
+        assert one.http2
         stored = await update_application(
             connection,
             "one",
@@ -31,6 +32,7 @@ async def test_options_are_read_as_they_were_set_and_reach_the_feed(database: Da
             origin_verify=False,
             maintenance=True,
             buffer_uploads_bytes=5,
+            http2=False,
         )
         assert stored is not None
         one = stored.application
@@ -38,12 +40,13 @@ async def test_options_are_read_as_they_were_set_and_reach_the_feed(database: Da
             "customer", "o.test", False, True,
         )  # fmt: skip
         assert one.buffer_uploads_bytes == 5
+        assert not one.http2
 
     [content] = [entry.content for entry in await changed(database) if entry.kind == "application"]
     record = orjson.loads(content or "")
     assert record.items() >= {
         "send_host": "customer", "origin_server_name": "o.test", "origin_verify": False, "maintenance": True,
-        "buffer_uploads_bytes": 5,
+        "buffer_uploads_bytes": 5, "http2": False,
     }.items()  # fmt: skip
 
 

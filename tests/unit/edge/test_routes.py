@@ -267,6 +267,7 @@ APPLICATIONS = st.fixed_dictionaries(
         "origin_server_name": st.sampled_from(["o.example", "a\r\nb", "", "127.0.0.1"]) | JSON,
         "origin_verify": JSON,
         "maintenance": JSON,
+        "http2": JSON,
         "buffer_uploads_bytes": JSON,
         **dict.fromkeys(("service_auth", "signature_key", "previous_signature_key"), JSON),
         "previous_signature_until": JSON,
