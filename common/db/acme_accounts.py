@@ -1,7 +1,7 @@
 """ACME accounts as rows: the one key they share, and where each CA keeps the account.
 
-Owns the SQL of ``acme_key`` and ``acme_accounts``. The key arrives and stays sealed; edges hear of its thumbprint,
-which is public, through the change feed.
+Owns the SQL of ``acme_key`` and ``acme_accounts``. The key arrives and stays sealed; edges get its thumbprint,
+which is public, by the change feed.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from common.db.session import Connection
 _MOST_COUNTED = 1_000_000
 _MOST_INTERRUPTED = 100
 _DOMAINS = 50
-"""Of a batch, which holds the locks of so many names until it is committed: 15 ms or so."""
+"""The names of one batch, which holds their locks until it is committed: 15 ms or so."""
 
 Step: TypeAlias = Callable[[Connection, str], Awaitable[int]]
 """Removes a batch of an application's rows. Returns how many were found: none, and the step is done."""

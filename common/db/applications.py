@@ -33,7 +33,7 @@ from common.enrolment.ownership import REMEMBERED_DAYS, is_lost_target, lost_tar
 from common.errors import FrontageError
 
 SendHost: TypeAlias = Literal["origin", "customer"]
-"""Whose name the origin finds in Host."""
+"""The name that edges send in Host to the origin: the origin's own or the customer's."""
 
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
     tier, client_secret, webhook_secret, service_auth, next_service_auth, created_at, deleting_at,
@@ -218,14 +218,14 @@ class TargetLoss:
 
 @dataclass(frozen=True, slots=True)
 class StoredApplication:
-    """An application as it now is, and what others lost to it: that goes into the audit log too."""
+    """An application as it is now, and what others lost to it, for the audit log."""
 
     application: Application
     losses: tuple[TargetLoss, ...]
 
 
 async def create_application(connection: Connection[Record], new: NewApplication) -> StoredApplication:
-    """Store a new application, and reserve its cname targets.
+    """Store a new application, reserve its cname targets, and return it with what others lost to it.
 
     Raises: `CnameTargetTaken`.
     """
@@ -326,10 +326,10 @@ async def update_application(
     proven: Collection[TargetContest] = (),
     **changes: Unpack[ApplicationChanges],
 ) -> StoredApplication | None:
-    """Change the given settings, and return the application as it is now, or None if it does not exist.
+    """Change the given settings, and return the application as it is now; None if it does not exist.
 
     A webhook URL that is set, even to what it was, makes its endpoint begin anew. With the contests in `proven`, cname
-    targets move here.
+    targets move here, and what others lost by that is returned too.
 
     Raises: `CnameTargetTaken`.
     """

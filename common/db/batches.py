@@ -232,7 +232,7 @@ async def hold(connection: Connection, batch: Batch) -> None:
         batch.id,
         batch.fence,
     ):
-        raise FenceLost(f"batch {batch.id} is another's now")
+        raise FenceLost(f"batch {batch.id} was claimed by another monitor")
 
 
 async def next_item(connection: Connection, batch: Batch) -> Item | None:

@@ -40,13 +40,13 @@ SHARES: Mapping[Urgency, float] = MappingProxyType(
     {"compromised": 1.0, "expiring": 1.0, "new": 0.9, "renewal": 0.6, "manual": 0.6}
 )
 _RESERVE = 0.05
-"""Of each limit, kept for what takes the place of a certificate whose key is compromised."""
+"""The part of each limit that is kept for replacing certificates whose key is compromised."""
 
 _APPLICATION_SHARE = 4
 _COMPROMISED_APPLICATION_SHARE = 19
 
 WAITS_FOR_LIMIT = "waiting for the certificate authority: "
-"""How the last error begins of an order that waits for a slot."""
+"""The beginning of the last error of an order that waits for a slot."""
 
 HOUR_SECONDS = 3600.0
 ACCOUNT_WINDOW_SECONDS = 3 * HOUR_SECONDS
@@ -117,7 +117,7 @@ LIMIT_DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         "failed_validations": "failed validations of the name in an hour",
     }
 )
-"""What each limit counts, for people."""
+"""The description of each limit, for people."""
 
 
 async def reserve(
@@ -153,7 +153,7 @@ async def reserve(
     )
     assert row is not None, "every order is counted by one limit at least"
     if not row["is_ours"]:
-        raise FenceLost(f"the order of {order.domain} is another's now")
+        raise FenceLost(f"the order of {order.domain} was claimed by another monitor")
     reservation: int | None = row["reservation"]
     return LimitReached(row["name"], row["most"], row["free_at"]) if reservation is None else reservation
 

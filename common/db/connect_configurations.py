@@ -25,7 +25,7 @@ from common.db.session import Connection
 from common.errors import FrontageError
 
 MOST = 20_000
-"""Of an application: one for each of its customers, where each has an origin of its own."""
+"""The most configurations of an application: one for each customer, where each has an origin of its own."""
 
 _ID = re.compile(r"cfg_[0-9a-f]{32}")
 _COLUMNS = "id, application_id, config, secret_generation, created_at, expires_at"
@@ -62,8 +62,8 @@ async def register(
 ) -> tuple[RegisteredConfiguration, bool]:
     """Return the row of this configuration, and whether it is new; it ends as this registration has it.
 
-    `by_key`: the API key that registers it. The revocation of a key ends it where that key registered it last, and
-    no token or user ever did without a key.
+    `by_key`: the API key that registers it. The revocation of a key ends it where that key registered it last, and no
+    token or user ever did without a key.
 
     Raises: `TooManyConfigurations`.
     """
@@ -119,7 +119,7 @@ async def find(connection: Connection, configuration_id: str, application_id: st
 
 
 async def lock_living(connection: Connection, application_id: str, configuration_id: str) -> bool:
-    """Keep the configuration from being removed until the transaction ends. Returns whether it is there."""
+    """Keep the configuration from being removed until the transaction ends, and return whether it is there."""
     if not _ID.fullmatch(configuration_id):
         return False
     found = await connection.fetchval(
@@ -146,8 +146,10 @@ async def list_registered(
 
 
 async def remove(connection: Connection, application_id: str, configuration_id: str) -> dict[str, Any] | None:
-    """Remove the configuration, and end its links and flows. Returns what was registered, or None where the
-    application does not have it."""
+    """Remove the configuration, and end its links and flows; return what was registered.
+
+    None where the application does not have it.
+    """
     if not _ID.fullmatch(configuration_id):
         return None
     config: dict[str, Any] | None = await connection.fetchval(

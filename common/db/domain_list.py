@@ -10,7 +10,7 @@ Rules
     applications' has one that begins with the product. What orders a list is read from the index alone; the rows
     themselves are read of the names that are shown
     several applications' names are looked for in every application's list first, which holds the application of each
-    name: `_SHARED_NAMES` names for each of them. Where those hold too few, each application's own next names are merged
+    name: `_NAMES_PER_APPLICATION` names for each of them. Where those hold too few, the next names of each are merged
     a search walks the next `_WINDOW` names first, since what many names contain is soon met, and half a part of it is
     enough; what few contain is then found in the index of name parts (`name_grams`). That index is every application's:
     so many of others' names can hold the text that it is given up after `_INDEXED` names or `_INDEX_SECONDS`, and
@@ -47,12 +47,12 @@ NEVER = datetime.max  # noqa: DTZ901 - as the driver reads it
 
 _WINDOW = 2_000
 _WALKED = 10_000
-_SHARED_NAMES = 10
+_NAMES_PER_APPLICATION = 10
 _FEWEST_OWN = 10
 _INDEXED = 1_000
 _INDEX_SECONDS = 0.05
 _FEWEST_CHARACTERS = 3
-"""Of a text that the index finds."""
+"""The length of the shortest text that the index finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ _MONITORED = _Source(
     unlapsed="state = 'present'",
 )
 _COLUMNS = "lead, name, product, owner_id, is_well, apex, subdomain"
-"""Of a branch."""
+"""The columns of a branch."""
 
 _LEADS = {"added": "added_at", "expiry": "lapses_at", "status": "is_well"}
 
@@ -490,16 +490,16 @@ class _Statement:
         merged = f"select each_own.* from unnest({owners}::text[]) owner (id) cross join lateral ({each}) each_own"
         if self._wanted.text:
             return self._known_of_many(owners, branch, columns, own, limit)
-        # No index has the well ones of everyone apart: if they were few, a condition would walk far to find so many.
+        # No index has all applications' well rows apart: if they were few, a condition would walk far to find so many.
         is_listed = source.well if source.well in own else "true"
-        everyone = _select(
+        all_rows = _select(
             branch,
             f"{columns}, {is_listed} as is_listed",
             [condition for condition in own if condition != is_listed],
             self._sorted(branch, product_is_fixed=source is _ENROLLED),
-            _SHARED_NAMES * len(ids),
+            _NAMES_PER_APPLICATION * len(ids),
         )
-        return _of_everyone(everyone, _SHARED_NAMES * len(ids), owners, limit, merged)
+        return _filter_all_rows(all_rows, _NAMES_PER_APPLICATION * len(ids), owners, limit, merged)
 
     def _known_of_many(self, owners: str, branch: _Branch, columns: str, own: Sequence[str], limit: int) -> str:
         """Return the SQL of each application's next names that match, and the one after which they may go on (`ends`).
@@ -609,14 +609,14 @@ def _is_among(owner: str, owners: str) -> str:
     return f"({owner} in (select unnest({owners}::text[]))) is true"
 
 
-def _of_everyone(everyone: str, most: int, owners: str, limit: int, merged: str) -> str:
-    """Return the SQL of the owners' rows among everyone's next `most`, or of `merged` where these are too few."""
+def _filter_all_rows(all_rows: str, most: int, owners: str, limit: int, merged: str) -> str:
+    """Return the SQL of the owners' rows among the next `most` of all, or of `merged` where these are too few."""
     return (
-        f"with everyone as materialized ({everyone}),"
-        f" ours as materialized (select * from everyone where is_listed and {_is_among('owner_id', owners)}"
+        f"with all_rows as materialized ({all_rows}),"
+        f" ours as materialized (select * from all_rows where is_listed and {_is_among('owner_id', owners)}"
         f" limit {limit}),"
         f" answer as materialized (select case when (select count(*) from ours) = {limit} then true"
-        f" else (select count(*) from everyone) < {most} end as is_whole)"
+        f" else (select count(*) from all_rows) < {most} end as is_whole)"
         f" select {_COLUMNS} from ours where (select is_whole from answer)"
         f" union all select {_COLUMNS} from ({merged}) merged where not (select is_whole from answer)"
     )

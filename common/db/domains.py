@@ -209,7 +209,7 @@ async def lock_redirects(connection: Connection[Record]) -> None:
 
 
 async def redirect_of(connection: Connection[Record], domain: str) -> str | None:
-    """Return where visitors of the name are redirected, or None; a name in Power is served, whatever Secure says."""
+    """Return where visitors of the name are redirected, or None; a name in Power is served, whatever its Secure has."""
     redirect_to: str | None = await connection.fetchval(
         "select redirect_to from domains where domain = $1 and product = 'secure'"
         " and not exists (select from domains where domain = $1 and product = 'power')",

@@ -1,4 +1,4 @@
-"""Envelopes wherever they lie in the database, for the one who seals all of them anew (`api.cli.master_key`).
+"""Envelopes wherever they lie in the database, for sealing all of them anew (`api.cli.master_key`).
 
 Owns which columns hold envelopes and under which identity each is sealed. Nothing here opens one.
 """

@@ -56,7 +56,7 @@ class FeedEntry(NamedTuple):
     content: str | None
     """None: there is no such thing any more."""
     request_id: str | None = None
-    """Of the request that published it, in `Snapshot.changes`."""
+    """The id of the request that published it, in `Snapshot.changes`."""
 
 
 def digest(kind: str, key: str, content: str) -> int:

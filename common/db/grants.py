@@ -5,7 +5,8 @@ Rules
         and the password. The owner of one organisation can have made each of them, and none may open another
         organisation's applications, or the installation. The caller makes a new link (`common.db.sessions`)
     a gain is a membership; a higher role, for a user that belongs to other organisations too; an operator's rights
-    a higher role in the user's only organisation is none: its own owner gives it, who could have made what there is
+    a higher role in the user's only organisation is none: its own owner gives it, and could have made all that signs
+        the user in
     an operator gains nothing: it may do everything already
 
 Functions that write need a transaction; the caller opens it.

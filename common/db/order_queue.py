@@ -73,7 +73,7 @@ class Order:
     claimed_at: datetime | None = None
     placed: PlacedOrder | None = None
     request_id: str | None = None
-    """Of the request that this run is for; None for a renewal and a look, which no request asked for."""
+    """The request that this run is for; None for a renewal and its check, which no request asked for."""
 
     @property
     def key(self) -> str:

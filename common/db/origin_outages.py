@@ -24,7 +24,7 @@ OVER_SECONDS = 75
 """Longer than edges go on to report an origin after the last attempt to reach it."""
 ALONE_SECONDS = 90
 _MOST_ORIGINS = 200
-"""At a look: each one's domains are counted."""
+"""The most origins that are read at once: each one's domains are counted."""
 _MOST_COUNTED = 100_000
 
 _SELECT = "select o.*, a.name as application_name from origin_outages o join applications a on a.id = o.application_id"

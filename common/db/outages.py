@@ -1,6 +1,6 @@
 """Logs an outage of the database as one line when it begins and one when it ends, whatever else fails meanwhile.
 
-All that fails by an outage is told apart by `is_outage` and logged at debug where it fails. A lock that was not had in
+All that fails by an outage is recognised by `is_outage` and logged at debug where it fails. A lock that was not had in
 time, or a full disk, is no outage (`DatabaseBusy`): Postgres answers, and each such failure is logged for itself.
 """
 
@@ -48,7 +48,7 @@ _outages: list[OutageLog] = []  # one a process, as its log is, once `log_outage
 
 
 def log_outages() -> None:
-    """Log outages from now on: called by a role that serves. A command, or a start, says itself why it fails."""
+    """Log outages from now on: called by a role that serves. A command, or a start, prints itself why it fails."""
     if not _outages:
         _outages.append(OutageLog())
 

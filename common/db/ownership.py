@@ -1,4 +1,4 @@
-"""Who holds a name, who held it, and how it changes hands.
+"""The holder of a name, its former holders, and how a name moves from one application to another.
 
 Owns the SQL of ``former_holders``, and of whose cname targets names are. The decision is
 `common.enrolment.ownership`'s; a held name's own rows are `common.db.domains`'.
@@ -31,7 +31,7 @@ from common.enrolment.ownership import REMEMBERED_DAYS, OwnershipRecord, Target
 from common.names import DomainName
 
 MOST_FORMER_TARGETS = 10
-"""That are remembered of an application, so that it cannot keep others from any number of names."""
+"""The most former targets remembered of an application: it cannot keep others from any number of names."""
 
 _HAS_LAPSED = has_lapsed("cname_target", "coalesce(cname_target_set_at, created_at)")
 _SECURE_HAS_LAPSED = has_lapsed("secure_cname_target", "coalesce(secure_cname_target_set_at, created_at)")

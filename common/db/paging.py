@@ -1,7 +1,7 @@
 """Pages of a list that goes back in time, found where its index has them.
 
 The key of the list and of its index are the same columns. They are compared as one row, because of a plain equality
-the planner concludes that the ids alone will do, and walks past everybody else's rows to reach old ones (seen: 60 ms
+the planner concludes that the ids alone will do, and walks past the rows of all others to reach old ones (seen: 60 ms
 in place of 0.3 among 200,000). From a row the planner does not conclude that its columns are not null, by which some of
 the indexes are partial: that is a condition of its own.
 """

@@ -33,7 +33,7 @@ _LIBPQ_DEADLINES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SessionTimeouts:
-    """How long to wait, in seconds. A server that works gives up a little before the client does, with a reason."""
+    """The time-outs of a session, in seconds. A server that works gives up a little before the client does."""
 
     connect_seconds: float = 3.0
     acquire_seconds: float = 4.0

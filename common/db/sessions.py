@@ -28,7 +28,7 @@ LINK_LIFETIME = timedelta(hours=24)
 CONFIRMED_MINUTES = 10
 """What can lock a user out, or let another one in for good, needs a confirmed session."""
 MOST_SESSIONS = 50
-"""Of one user; a further sign-in ends the oldest."""
+"""The most sessions of one user; a further sign-in ends the oldest."""
 
 _SEEN_EVERY = "1 minute"
 _VALID = f"not has_ended and sessions.expires_at > now() and seen_at > now() - interval '{IDLE_HOURS} hours'"

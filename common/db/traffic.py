@@ -18,7 +18,7 @@ from common.traffic import TrafficReport, add_up
 Minutes: TypeAlias = Literal[5, 60]
 
 _LONGEST_REPORT_SECONDS = 5.0
-"""Then the connection is given up."""
+"""How long a report may take, before its connection is given up."""
 
 _log = get_logger("common.db.traffic")
 

@@ -1,7 +1,7 @@
 """Users, organisations and memberships as rows: who may sign in to the dashboard, and what they may see there.
 
 Owns the SQL of ``users``, ``organisations`` and ``memberships``; rights are given by `common.db.grants`. What a role
-permits is `common.accounts`' to say.
+permits is decided by `common.accounts`.
 Functions that write need a transaction; the caller opens it.
 """
 
@@ -76,7 +76,7 @@ class Member:
 
 
 MOST_MEMBERS = 500
-"""Of one organisation."""
+"""The most members of one organisation."""
 
 USER_COLUMNS = (
     "users.id, email, is_operator, password_hash is not null as has_password, users.created_at, last_sign_in_at,"

@@ -178,7 +178,7 @@ async def expect_one_walk_for_half_a_part(filled: Database) -> None:
 
 
 async def expect_few_blocks_of_many_applications(filled: Database) -> None:
-    """A partner's are found in everyone's list, rather than in one of each of its applications."""
+    """A partner's are found in the list of all applications, rather than in one of each of its applications."""
     partner = [f"p{number}" for number in range(128)]
     blocks = {}
     for sort in SORTS:
