@@ -26,8 +26,6 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
-from asyncpg import Record
-
 from common.actors import current_request_id
 from common.db.applications import is_of_living_secret
 from common.db.claim_table import IS_FREE, ClaimTable
@@ -206,7 +204,7 @@ async def create(
         rights.by_key,
     )
     assert row is not None, "an insert returns its row"
-    return _flow(row)
+    return read_flow(row)
 
 
 def new_job_id() -> str:
@@ -224,7 +222,7 @@ async def find_any(connection: Connection, flow_id: str) -> Flow | None:
     if not _ID.fullmatch(flow_id):
         return None
     row = await connection.fetchrow(f"select {_COLUMNS} from connect_flows where id = $1", flow_id)
-    return None if row is None else _flow(row)
+    return None if row is None else read_flow(row)
 
 
 async def find_versions(connection: Connection, flow_ids: Collection[str]) -> dict[str, int]:
@@ -319,7 +317,7 @@ async def _write(
         value,
         *values,
     )
-    return None if row is None else _flow(row)
+    return None if row is None else read_flow(row)
 
 
 # What ends a flow from outside ---------------------------------------------------------------------------------------
@@ -391,11 +389,11 @@ _CLAIM = f"""
 
 async def find_due(connection: Connection, *, most: int, full: Collection[str]) -> list[Flow]:
     """Due flows, the longest due first, but for those of the applications that are `full`."""
-    return [_flow(row) for row in await connection.fetch(_DUE, most, list(full))]
+    return [read_flow(row) for row in await connection.fetch(_DUE, most, list(full))]
 
 
 async def claim(connection: Connection, chosen: Collection[Flow], *, lease_seconds: float) -> list[Flow]:
-    return [_flow(row) for row in await connection.fetch(_CLAIM, [flow.id for flow in chosen], lease_seconds)]
+    return [read_flow(row) for row in await connection.fetch(_CLAIM, [flow.id for flow in chosen], lease_seconds)]
 
 
 extend = _TABLE.extend
@@ -415,5 +413,6 @@ async def next_due_seconds(connection: Connection, /) -> float | None:
     return await _TABLE.next_due_seconds(connection)
 
 
-def _flow(row: Record) -> Flow:
+def read_flow(row: Mapping[str, Any]) -> Flow:
+    """Read a row."""
     return Flow(**{**row, "state": State(row["state"])})
