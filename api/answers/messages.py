@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NotRequired, cast
+from typing import NotRequired, cast
 
 from typing_extensions import TypedDict
 
+from api.answers.connect import Flow
+from api.answers.connect_plan import FlowPlan, PlannedSet
 from api.errors import Refused
 from api.notices import Notice, combined
 
@@ -21,11 +23,11 @@ class Problem(TypedDict):
     """What to do next, in a sentence."""
     request_id: str
     """Names the request in the logs."""
-    flow: NotRequired[dict[str, Any] | None]
+    flow: NotRequired[Flow | None]
     """With `zone_changed`: the flow with its new plan."""
-    plan: NotRequired[dict[str, Any] | None]
+    plan: NotRequired[FlowPlan | None]
     """With `written_changed`: what undo would do now."""
-    changed: NotRequired[list[dict[str, Any]] | None]
+    changed: NotRequired[list[PlannedSet] | None]
     """With `written_changed`: what is no longer as the flow wrote it."""
 
 

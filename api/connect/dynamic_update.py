@@ -25,11 +25,11 @@ import dns.tsigkeyring
 import dns.update
 
 from common.addresses import AddressPolicy
-from common.connect.plan import Change
 from common.connect.values import as_rdata
 from common.connect.ways.problems import WayFailed
 from common.dns import Resolver
 from common.errors import AddressRefused
+from common.flows.plan import Change
 from common.ip_addresses import parse_address
 from common.settings import HostPort, parse_host_port
 

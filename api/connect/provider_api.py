@@ -19,12 +19,12 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from common.connect.plan import Change
 from common.connect.root import ADDRESS_TYPES
 from common.connect.values import NAME_TYPES, form_text
 from common.connect.ways.problems import WayFailed
 from common.connect.ways.provider_apis import PROVIDER_APIS, ProviderApi
 from common.fair_queue import FairQueue, TooManyWaiting
+from common.flows.plan import Change
 from common.settings import Settings
 
 _MOST_CHILDREN = 8

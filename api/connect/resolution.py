@@ -21,8 +21,8 @@ from common.connect.configuration import (
     InvalidConfiguration,
     RecordTemplate,
 )
-from common.connect.requested import RecordPurpose, Requested
 from common.errors import FrontageError, InvalidName
+from common.flows.requested import RecordPurpose, Requested
 from common.names import DomainName, parse_domain, parse_subdomain
 from common.records import (
     APEX,

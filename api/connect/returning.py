@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final
 
-Outcome = Literal["done", "refused", "error"]
+from common.flows.handover import ReturnOutcome
 
 _ERRORS: Final = frozenset(  # RFC 6749 §4.1.2.1
     {
@@ -30,12 +30,9 @@ _MOST_CHARACTERS: Final = 200
 class Returned:
     """`error`: one of the draft's codes, or ``other``."""
 
-    outcome: Outcome
+    outcome: ReturnOutcome
     error: str | None = None
     description: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {"returned": self.outcome, "error": self.error, "description": self.description}
 
 
 def read_return(query: Mapping[str, str]) -> Returned:

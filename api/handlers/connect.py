@@ -8,6 +8,7 @@ from aiohttp import web
 
 from api.answers import sharing as answers
 from api.answers.connect import flow_answer
+from api.answers.connect_plan import flow_plan, planned_set
 from api.errors import FLOW_NOT_FOUND, Refused, invalid_parameter
 from api.handlers.event_stream import stream_flow
 from api.requests import ACCESS, application_of, read_body
@@ -23,7 +24,7 @@ from api.schemas.connect import (
     UndoBody,
 )
 from api.services.configurations import ConfigurationService
-from api.services.connect import ConnectService, ZoneChanged
+from api.services.connect import ConnectService, WrittenChanged, ZoneChanged
 from api.services.flow_watch import FlowWatch
 from api.services.sharing import SharingService
 from common.db.connect_flows import Flow
@@ -84,7 +85,12 @@ class ConnectHandlers:
     async def undo(self, request: web.Request) -> web.Response:
         """Put back what was replaced."""
         body = await read_body(request, UndoBody)
-        return _answer(await self._service.undo(await self._find(request), body))
+        flow = await self._find(request)
+        try:
+            return _answer(await self._service.undo(flow, body))
+        except WrittenChanged as changed:
+            details = {"changed": list(map(planned_set, changed.changed)), "plan": flow_plan(changed.plan)}
+            raise Refused(changed.refusal, code=changed.code, hint=changed.hint, details=details) from changed
 
     async def close(self, request: web.Request) -> web.Response:
         """End a flow."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
 from api.schemas.bodies import Strict
+from common.flows.ways import WayName
 
-Way = Literal["domain_connect", "provider_api", "dynamic_update", "manual"]
 MOST_CREDENTIALS = 12
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
 ConfigurationId = Annotated[str, Field(pattern=r"^cfg_[0-9a-f]{32}$")]
@@ -56,7 +56,7 @@ class ApplyBody(Strict):
     them.
     """
 
-    way: Way
+    way: WayName
     digest: Text
     credentials: Credentials | None = Field(None, repr=False)
 
@@ -68,7 +68,7 @@ class UndoBody(Strict):
     meanwhile, and is in that answer.
     """
 
-    way: Way | None = None
+    way: WayName | None = None
     digest: Text | None = None
     credentials: Credentials | None = Field(None, repr=False)
 

@@ -39,16 +39,7 @@ from common.clock import Clock
 from common.connect import flow_events
 from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
 from common.connect.domain_connect.offer import Offer
-from common.connect.plan import (
-    IN_ZONE,
-    Change,
-    JournalEntry,
-    Plan,
-    believe_zone,
-    is_changed_since,
-    journal_of,
-    plan_undo,
-)
+from common.connect.plan import believe_zone, is_changed_since, journal_of, plan_undo
 from common.connect.settlement import LEASE_SECONDS, Settlement, keep_lease
 from common.connect.ways.problems import WayFailed
 from common.connect.zone_inspection import READ_BACK_SECONDS, CouldNotInspect, ZoneInspection, as_wanted
@@ -60,6 +51,10 @@ from common.db.domains import CertificateState
 from common.db.pool import Connection, Database
 from common.errors import FenceLost, InvalidName
 from common.flow_states import Move, NotPossible, State, next_state
+from common.flows.enrolments import ProductEnrolment, pending_again
+from common.flows.handover import Handover
+from common.flows.plan import IN_ZONE, Change, JournalEntry, Plan
+from common.flows.ways import ProviderApiWay, Way, WayName
 from common.names import parse_domain
 from common.secrets import Keyring
 from common.settings import Settings
@@ -79,6 +74,16 @@ class ZoneChanged(Refused):
         hint = "the zone has changed since the plan was made: nothing is written, and this is the new plan"
         super().__init__(ZONE_CHANGED, code="zone_changed", hint=hint)
         self.flow = flow
+
+
+class WrittenChanged(Refused):
+    """Others have changed what the flow wrote: `changed`, as it was written, and the `plan` of an undo now."""
+
+    def __init__(self, changed: Sequence[Change], plan: Plan) -> None:
+        hint = "others have changed what the flow wrote: the plan shows what undo would do"
+        super().__init__(ZONE_CHANGED, code="written_changed", hint=hint)
+        self.changed = changed
+        self.plan = plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,7 @@ class ConnectService:
 
     async def certificates(self, flow: Flow) -> dict[str, CertificateState]:
         """Of the names that the flow has enrolled."""
-        names = [each["name"] for each in flow.enrolments if each["product"] != "monitor"]
+        names = [each.name for each in flow.enrolments if isinstance(each, ProductEnrolment)]
         if not names:
             return {}
         async with self.database.connection() as connection:
@@ -183,20 +188,19 @@ class ConnectService:
     async def apply(self, flow: Flow, body: ApplyBody) -> Flow:
         """Write exactly the plan that was shown, or nothing. Raises: `Refused`."""
         _possible(flow, Move.APPLY)
-        if flow.plan is None or flow.plan["digest"] != body.digest:
+        if flow.plan is None or flow.plan.digest != body.digest:
             raise Refused(PLAN_CHANGED, code="plan_changed", hint="not the plan that was shown: read the flow again")
-        if not any(way["way"] == body.way for way in (flow.looked or {}).get("ways", ())):
+        if not any(way.way == body.way for way in _ways(flow)):
             raise Refused(FLOW_STATE, code="way_not_open", hint="this way is not open to the domain")
-        plan = Plan.from_json(flow.plan)
-        if body.way == "manual" or not plan.to_write:
+        if body.way == "manual" or not flow.plan.to_write:
             return await self._wait(flow, body.way, None)
-        if plan.blocked:
-            raise Refused(FLOW_STATE, code="plan_blocked", hint=plan.blocked[0])
+        if flow.plan.blocked:
+            raise Refused(FLOW_STATE, code="plan_blocked", hint=flow.plan.blocked[0])
         found = await self._same_plan(flow, body.digest)
         if body.way == "domain_connect":
             return await self._hand_over(flow, found)
         plan = found.plan
-        journal = journal_of(plan, tuple(map(JournalEntry.from_json, flow.journal)))
+        journal = journal_of(plan, flow.journal)
         write = self._writer(flow, body.way, body.credentials)
         return await self._write(flow, Move.APPLY, body.way, journal, plan, write)
 
@@ -212,9 +216,9 @@ class ConnectService:
         if found.plan.digest == digest:
             return found
         changes: Changes = {
-            "looked": found.as_json(),
-            "plan": found.plan.as_json(),
-            "requested": [each.as_json() for each in found.requested],
+            "looked": found.found(),
+            "plan": found.plan,
+            "requested": found.requested,
         }
         replanned = await self._move(flow, Move.INSPECT, lambda _: changes, to=State.PLANNED)
         raise ZoneChanged(replanned)
@@ -238,7 +242,7 @@ class ConnectService:
             key_label=key.label,
             private_key=self.keyring.open(key.private_key, domain_connect_keys.key_identity(key.label)),
         )
-        return await self._wait(flow, "domain_connect", {"url": url, "state": state})
+        return await self._wait(flow, "domain_connect", Handover(url, state))
 
     async def take_return(self, flow_id: str, state: str, returned: Returned) -> bool:
         """Note with what a browser comes back from the provider's page; look for the records at once.
@@ -250,9 +254,9 @@ class ConnectService:
             if flow is None or await connect_flows.find_end(connection, flow.id) is not None:
                 return False
         for _ in range(_MOST_TRIES):
-            if flow is None or not _is_expected(flow, state):
+            if flow is None or flow.handover is None or not _is_expected(flow.handover, state):
                 return False
-            changes: Changes = {"handover": {"url": (flow.handover or {})["url"], **returned.as_json()}}
+            changes: Changes = {"handover": _returned(flow.handover, returned)}
             if flow.state in (State.WAITING, State.PROPAGATING):  # else the DNS was faster than the person
                 changes |= {"looks": 0, "due_at": self.clock.now()}
             try:
@@ -266,20 +270,20 @@ class ConnectService:
                     flow = await connect_flows.find_any(connection, flow_id)
         raise Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: load the page again")
 
-    async def _wait(self, flow: Flow, way: str, handover: Mapping[str, Any] | None) -> Flow:
+    async def _wait(self, flow: Flow, way: WayName, handover: Handover | None) -> Flow:
         """Look for the records at once, then ever later: the person, or the provider, makes the change."""
         now = self.clock.now()
         changes: Changes = {"way": way, "handover": handover, "since": now, "looks": 0, "due_at": now, "error": None}
         return await self._move(flow, Move.HAND_OVER, lambda _: changes, completed=handover is None)
 
-    def _writer(self, flow: Flow, way: str, credentials: Mapping[str, str] | None) -> Write:
+    def _writer(self, flow: Flow, way: WayName, credentials: Mapping[str, str] | None) -> Write:
         """Return what writes by this way. Raises: `Refused` for a way that writes nothing."""
         apex, given = flow.domain or "", credentials or {}
-        looked = flow.looked or {}
         if way == "dynamic_update":
-            return lambda changes: self.dynamic_update.write(apex, changes, given, looked.get("server"))
+            server = None if flow.looked is None else flow.looked.server
+            return lambda changes: self.dynamic_update.write(apex, changes, given, server)
         if way == "provider_api":
-            api = next((each["api"] for each in looked.get("ways", ()) if each["way"] == way), "")
+            api = next((each.api for each in _ways(flow) if isinstance(each, ProviderApiWay)), "")
             return lambda changes: self.provider_apis.write(api, apex, changes, given, tenant=flow.application_id)
         raise Refused(FLOW_STATE, code="way_not_open", hint="by this way nothing can be written from here")
 
@@ -287,7 +291,7 @@ class ConnectService:
         self,
         flow: Flow,
         move: Move,
-        way: str,
+        way: WayName,
         journal: tuple[JournalEntry, ...],
         plan: Plan,
         write: Write,
@@ -315,7 +319,7 @@ class ConnectService:
             except FenceLost as error:  # this process stood still for so long that a monitor has settled the flow
                 raise _busy() from error
 
-    async def _begin(self, flow: Flow, move: Move, way: str, journal: tuple[JournalEntry, ...]) -> Flow:
+    async def _begin(self, flow: Flow, move: Move, way: WayName, journal: tuple[JournalEntry, ...]) -> Flow:
         try:
             async with self.database.transaction() as connection:
                 return await connect_flows.begin(
@@ -324,7 +328,7 @@ class ConnectService:
                     lease_seconds=LEASE_SECONDS,
                     state=next_state(flow.state, move),
                     way=way,
-                    journal=[entry.as_json() for entry in journal],
+                    journal=journal,
                     error=None,
                 )
         except FlowChanged as error:
@@ -336,25 +340,19 @@ class ConnectService:
         Raises: `Refused`, with what was changed since, until the person agrees to it by its digest.
         """
         _possible(flow, Move.UNDO)
-        journal = tuple(map(JournalEntry.from_json, flow.journal))
-        tried = _tried(journal)
+        tried = _tried(flow.journal)
         now = await self.inspector.read_sets(flow, [entry.change.key for entry in tried])
         if len(now) < len(tried):
             raise Refused(ZONE_UNKNOWN, code="zone_unknown", hint="its name servers gave no certain answer: try again")
-        journal = tuple(entry if entry.status == "taken_back" else believe_zone(entry, now) for entry in journal)
+        journal = tuple(entry if entry.status == "taken_back" else believe_zone(entry, now) for entry in flow.journal)
         in_zone = [entry for entry in journal if entry.status in IN_ZONE]
         if not in_zone:
             raise Refused(FLOW_STATE, code="nothing_written", hint="nothing that the flow wrote is in the zone")
         plan = plan_undo(in_zone, now)
         changed = [entry.change for entry in in_zone if entry.status == "written" and is_changed_since(entry, now)]
         if changed and body.digest != plan.digest:
-            raise Refused(
-                ZONE_CHANGED,
-                code="written_changed",
-                hint="others have changed what the flow wrote: the plan shows what undo would do",
-                details={"changed": [each.as_json() for each in changed], "plan": plan.as_json()},
-            )
-        way = body.way or flow.way or ""
+            raise WrittenChanged(changed, plan)
+        way = body.way or flow.way or "manual"
         write = self._writer(flow, way, body.credentials)
         return await self._write(flow, Move.UNDO, way, journal, plan, write)
 
@@ -365,12 +363,12 @@ class ConnectService:
         """
         if flow.state not in (State.ENROLLING, State.FINISHED):
             return await self._move(flow, Move.SEARCH_AGAIN, lambda _: {"due_at": self.clock.now()})
-        if not any(each["status"] == "failed" for each in flow.enrolments):
+        if not any(each.status == "failed" for each in flow.enrolments):
             return flow
         return await self._move(flow, Move.ENROL_AGAIN, self._enrol_again)
 
     def _enrol_again(self, flow: Flow) -> Changes:
-        return {"enrolments": list(map(_pending_again, flow.enrolments)), "due_at": self.clock.now()}
+        return {"enrolments": list(map(pending_again, flow.enrolments)), "due_at": self.clock.now()}
 
     async def close(self, flow: Flow) -> Flow:
         """Close the flow of a person who has left: what was begun in the zone goes on."""
@@ -425,7 +423,7 @@ class ConnectService:
         return {
             "domain": chosen.domain,
             "subdomain": chosen.subdomain,
-            "requested": [each.as_json() for each in requested],
+            "requested": requested,
             "handover": None,
             "looked": None,
             "plan": None,
@@ -454,11 +452,13 @@ def _tried(journal: Sequence[JournalEntry]) -> list[JournalEntry]:
     return [entry for entry in journal if entry.status != "taken_back"]
 
 
-def _pending_again(enrolment: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an enrolment to be tried again, if it failed."""
-    if enrolment["status"] != "failed":
-        return enrolment
-    return {name: value for name, value in enrolment.items() if name not in ("code", "hint")} | {"status": "pending"}
+def _ways(flow: Flow) -> Sequence[Way]:
+    """Return the ways that are open to the domain."""
+    return () if flow.looked is None else flow.looked.ways or ()
+
+
+def _returned(handover: Handover, returned: Returned) -> Handover:
+    return Handover(handover.url, None, returned.outcome, returned.error, returned.description)
 
 
 def _possible(flow: Flow, move: Move) -> State:
@@ -473,8 +473,8 @@ def _busy() -> Refused:
     return Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: read it again")
 
 
-def _is_expected(flow: Flow, state: str) -> bool:
-    expected = (flow.handover or {}).get("state")
+def _is_expected(handover: Handover, state: str) -> bool:
+    expected = handover.state
     return expected is not None and hmac.compare_digest(expected.encode(), state.encode())
 
 

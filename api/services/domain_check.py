@@ -19,7 +19,6 @@ from common.clock import Clock
 from common.connect.domain_connect.discovery import Closed, Discovered
 from common.connect.domain_connect.offer import hosts
 from common.connect.domain_connect.templates import SERVICES, fill_templates
-from common.connect.requested import Requested
 from common.connect.ways.provider_apis import find_api
 from common.connect.zone_inspection import Discover
 from common.db.applications import Application
@@ -32,6 +31,7 @@ from common.domain_check.reading import read_zone, unknown_outcome
 from common.domain_check.registration import RdapFailure, Registration, decide
 from common.domain_check.zone_view import ZoneView
 from common.enrolment.eligibility import ServiceTargets
+from common.flows.requested import Requested
 from common.records import Record
 from common.settings import Settings
 

@@ -67,10 +67,7 @@ class SharingService:
                 config=config,
                 domain=flow.domain,
                 subdomain=flow.subdomain,
-                records=[
-                    {name: each[name] for name in ("type", "host", "value", "ttl", "priority") if name in each}
-                    for each in flow.requested
-                ],
+                records=[as_json(each.record) for each in flow.requested],
                 user_id=flow.user_id,
                 job_id=flow.job_id,
                 days=days,

@@ -3,7 +3,8 @@
 Words
     configuration   what a partner sends: records with placeholders, and what they enrol the domain in
     vouched         of a configuration: given with full rights, or registered; else a browser gave it (`rights`)
-    flow            one person's way through it: a row (`common.db.connect_flows`) in one of the states of `states`
+    flow            one person's way through it: a row (`common.db.connect_flows`) in one of the states of
+                    `common.flow_states`; its JSON columns are types of `common.flows`
     requested       the configuration's records for one domain, without placeholders
     plan            what has to change in the zone for them, record set by record set, with before and after
     digest          of a plan and of the record sets it was made from: a plan is applied only while it holds
@@ -11,5 +12,5 @@ Words
     undo            what was in the zone before, and how it gets back there
 
 ``configuration`` reads and resolves, ``root`` fits records at the root to the provider, ``plan`` decides,
-``states`` has the table of states and moves, ``ways`` writes.
+``ways`` writes.
 """

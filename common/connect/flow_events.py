@@ -16,6 +16,7 @@ from common.db.connect_flows import Flow
 from common.db.events import NewEvent
 from common.db.pool import Connection
 from common.flow_states import State
+from common.records import as_json
 
 FlowEvent = Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout", "domain.flow.undone"]
 SetupType = Literal["automatic", "manual"]
@@ -51,15 +52,15 @@ async def record(connection: Connection, flow: Flow, kind: FlowEvent, *, connect
     """In the caller's transaction."""
     shown: dict[str, list[Any]] = {"records_propagated": [], "records_non_propagated": []}
     for number, requested in enumerate(flow.requested):
-        status = flow.statuses[number]["status"] if number < len(flow.statuses) else "unknown"
-        fields = {name: requested[name] for name in ("type", "host", "value", "ttl", "priority") if name in requested}
-        shown["records_propagated" if status == "propagated" else "records_non_propagated"].append(fields)
+        is_live = number < len(flow.statuses) and flow.statuses[number].is_live
+        shown["records_propagated" if is_live else "records_non_propagated"].append(as_json(requested.record))
+    provider = None if flow.looked is None else flow.looked.provider
     fields = {
         "user_id": flow.user_id,
         "job_id": flow.job_id,
         "data": shown,
         "connect_link": connect_link,
-        "provider": ((flow.looked or {}).get("provider") or {}).get("name"),
+        "provider": provider.name if provider is not None else None,
         "setup_type": setup_type(flow.way),
         "propagation_status": propagation_status(flow),
         **{f"{product}_status": _status(flow, product) for product in ("power", "secure", "monitor")},
@@ -69,8 +70,11 @@ async def record(connection: Connection, flow: Flow, kind: FlowEvent, *, connect
 
 def _status(flow: Flow, product: str) -> str:
     """``exempt`` where the configuration does not ask for the product; of several names, the worst."""
-    wanted = any(each["monitor"] if product == "monitor" else each["product"] == product for each in flow.requested)
-    statuses = {each["status"] for each in flow.enrolments if each["product"] == product}
+    wanted = any(
+        each.purpose.is_monitored if product == "monitor" else each.purpose.product == product
+        for each in flow.requested
+    )
+    statuses = {each.status for each in flow.enrolments if each.product == product}
     if not wanted:
         return "exempt"
     return next((each for each in ("failed", "pending") if each in statuses), "success" if statuses else "pending")

@@ -1,4 +1,4 @@
-"""The plan: what has to change in a zone for the requested records, record set by record set. Pure.
+"""Makes plans: what has to change in a zone for the requested records, record set by record set. Pure.
 
 A record set is all records of one name and one type: what zones are written in, and what a person can compare.
 
@@ -12,84 +12,20 @@ Rules
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal, cast
+from dataclasses import dataclass, replace
+from typing import Final
 
-import orjson
-
-from common.connect.requested import Requested
 from common.domain_check import spf
 from common.domain_check.conflicts import Conflict, Rule
 from common.domain_check.zone_view import ZoneView, relative_host
+from common.flows.plan import IN_ZONE, Action, Change, EntryStatus, JournalEntry, Plan, SetKey
+from common.flows.requested import Requested
 from common.records import Record, RecordType, matches, normal_value, owner_name, split_priority
-
-Action = Literal["add", "replace", "remove", "merge", "keep"]
-SetKey = tuple[str, RecordType]
-"""The absolute name and the type of a record set."""
 
 _NOT_MENDABLE: Final = frozenset({Rule.ZONE_CUT, Rule.CNAME_CIRCLE, Rule.REQUEST})
 _DEFAULT_TTL = 300
 _PAIRS: Final[Mapping[str, RecordType]] = {"A": "AAAA", "AAAA": "A"}
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One record set. Values are in normal form, sorted; `ttl` is what it gets, `before_ttl` what it had (seconds)."""
-
-    action: Action
-    name: str
-    host: str
-    type: RecordType
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    ttl: int
-    before_ttl: int
-    reason: str
-
-    @property
-    def key(self) -> SetKey:
-        return self.name, self.type
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Change:
-        fields = {name: stored[name] for name in cls.__slots__}
-        return cls(**fields | {"before": tuple(stored["before"]), "after": tuple(stored["after"])})
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """`changes` hold the kept sets too. `blocked`: why nothing should be written, in sentences."""
-
-    changes: tuple[Change, ...]
-    blocked: tuple[str, ...] = ()
-
-    @property
-    def to_write(self) -> tuple[Change, ...]:
-        return tuple(change for change in self.changes if change.action != "keep")
-
-    @property
-    def digest(self) -> str:
-        content = [
-            [*change.key, change.before, change.after] for change in sorted(self.changes, key=lambda each: each.key)
-        ]
-        return hashlib.sha256(orjson.dumps([content, self.blocked])).hexdigest()[:32]
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "digest": self.digest,
-            "isEmpty": not self.to_write,
-            "blocked": list(self.blocked),
-            "changes": [change.as_json() for change in self.changes],
-        }
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Plan:
-        return cls(tuple(map(Change.from_json, stored["changes"])), tuple(stored["blocked"]))
 
 
 def make_plan(
@@ -230,25 +166,6 @@ def with_merged(requested: Sequence[Requested], plan: Plan, apex: str) -> tuple[
 
 
 # Writing and taking back --------------------------------------------------------------------------------------------
-
-EntryStatus = Literal["writing", "written", "partly_written", "not_written", "taken_back"]
-IN_ZONE: Final = frozenset({"writing", "written", "partly_written"})
-"""Of these entries, something is or may be in the zone."""
-
-
-@dataclass(frozen=True, slots=True)
-class JournalEntry:
-    """A record set that a flow has written, or may have: `before` is what was there before the flow first wrote it."""
-
-    change: Change
-    status: EntryStatus
-
-    def as_json(self) -> dict[str, Any]:
-        return self.change.as_json() | {"status": self.status}
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> JournalEntry:
-        return cls(Change.from_json(stored), cast("EntryStatus", stored["status"]))
 
 
 def journal_of(plan: Plan, written: Sequence[JournalEntry]) -> tuple[JournalEntry, ...]:

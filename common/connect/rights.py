@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from common.connect.configuration import Configuration, RecordTemplate
-from common.connect.requested import Requested
 from common.db.applications import Application
 from common.enrolment.ownership import txt_record
 from common.errors import FrontageError
+from common.flows.enrolments import ProductEnrolment
+from common.flows.requested import Requested
 from common.records import normal_name, normal_value
 from common.urls import parse_application_url, parse_redirect_target
 
@@ -65,14 +66,15 @@ def _foreign_key(template: RecordTemplate, application: Application) -> str | No
     return None if is_own_paths(template.root_path_access, application) else "powerRootPathAccess"
 
 
-def is_own_enrolment(wanted: Mapping[str, Any], application: Application, host: str | None) -> bool:
+def is_own_enrolment(wanted: ProductEnrolment, application: Application, host: str | None) -> bool:
     """Return whether an enrolment leads only where the application's settings lead, or to the flow's own `host`."""
-    redirect_to, paths = wanted["redirectTo"], wanted["powerRootPathAccess"]
-    leads_here = redirect_to is None or (host is not None and redirect_to == str(parse_redirect_target(host)))
+    leads_here = wanted.redirect_to is None or (
+        host is not None and wanted.redirect_to == str(parse_redirect_target(host))
+    )
     return (
         leads_here
-        and is_own_url(wanted["applicationUrl"], application)
-        and is_own_paths(None if paths is None else tuple(paths), application)
+        and is_own_url(wanted.application_url, application)
+        and is_own_paths(wanted.root_path_access, application)
     )
 
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from common.connect.plan import JournalEntry, Values
-from common.connect.requested import Requested
+from common.connect.plan import Values
 from common.dns import Answer, Outcome
 from common.domain_check.providers import Capabilities
 from common.domain_check.zone_view import ZoneView
+from common.flows.plan import JournalEntry
+from common.flows.requested import Requested
 from common.records import RecordType, normal_name, normal_value
 
 ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from common import monitored_changes
 from common.clock import Clock
 from common.connect import flow_events
-from common.connect.plan import JournalEntry, Values, settle_journal, settle_undo
+from common.connect.plan import Values, settle_journal, settle_undo
 from common.connect.root import accept_fewer_addresses
 from common.connect.ways.problems import WayFailed
 from common.db import connect_flows, orders
@@ -23,7 +23,8 @@ from common.db.monitored_domains import MonitoredKey
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
 from common.flow_states import Move, State, next_state
-from common.records import from_json
+from common.flows.enrolments import MonitorEnrolment, ProductEnrolment
+from common.flows.plan import JournalEntry
 
 LEASE_SECONDS = 15.0
 
@@ -62,15 +63,14 @@ class Settlement:
     async def settle(self, flow: Flow, now: Values, problem: WayFailed | None) -> Flow:
         """Raises: `FenceLost`, `DatabaseUnavailable`."""
         is_undo = flow.state is State.UNDOING
-        journal = tuple(map(JournalEntry.from_json, flow.journal))
-        journal = settle_undo(journal, now) if is_undo else settle_journal(journal, now)
+        journal = settle_undo(flow.journal, now) if is_undo else settle_journal(flow.journal, now)
         if not is_undo and problem is None:
             journal = accept_fewer_addresses(journal, now, flow.domain or "", self.service_servers)
         is_done = all(entry.status == ("taken_back" if is_undo else "written") for entry in _concerned(flow, journal))
-        changes: Changes = {"journal": [entry.as_json() for entry in journal]}
+        changes: Changes = {"journal": journal}
         if not is_done:
             error = problem or (_NOT_WRITTEN if flow.attempts <= 1 else _INTERRUPTED)
-            changes |= {"state": next_state(flow.state, Move.HALT), "error": error.as_json(), "due_at": None}
+            changes |= {"state": next_state(flow.state, Move.HALT), "error": error.as_problem(), "due_at": None}
         elif is_undo:
             changes |= {"state": next_state(flow.state, Move.TAKEN_BACK), "error": None, "due_at": None}
         else:
@@ -94,13 +94,13 @@ def _concerned(flow: Flow, journal: tuple[JournalEntry, ...]) -> list[JournalEnt
     """All of an undo; of a plan, what it was to write: sets of earlier plans are no part of it."""
     if flow.state is State.UNDOING:
         return list(journal)
-    writing = {entry.change.key for entry in map(JournalEntry.from_json, flow.journal) if entry.status == "writing"}
+    writing = {entry.change.key for entry in flow.journal if entry.status == "writing"}
     return [entry for entry in journal if entry.change.key in writing]
 
 
 async def _look_at_names(connection: Connection, flow: Flow) -> None:
     """Have a monitor look at once where the names of an undone flow lead now: they are active no longer."""
-    for name in sorted({each["name"] for each in flow.enrolments if each["product"] in ("power", "secure")}):
+    for name in sorted({each.name for each in flow.enrolments if isinstance(each, ProductEnrolment)}):
         await orders.request_recheck(connection, name, flow.application_id)
 
 
@@ -108,9 +108,9 @@ async def _end_monitoring(connection: Connection, flow: Flow) -> None:
     """Records that the flow took back are not missing: stop watching the names that the flow had watched. A browser's
     flow leaves alone what others watch of them."""
     for each in flow.enrolments:
-        if each["product"] == "monitor" and each["status"] == "success" and flow.domain is not None:
-            key = MonitoredKey(flow.application_id, flow.domain, each["subdomain"])
+        if isinstance(each, MonitorEnrolment) and each.status == "success" and flow.domain is not None:
+            key = MonitoredKey(flow.application_id, flow.domain, each.subdomain)
             if not flow.by_browser:
                 await monitored_changes.remove(connection, key)
-            elif not each.get("unchanged"):
-                await monitored_changes.remove_unchanged(connection, key, tuple(map(from_json, each["records"])))
+            elif not each.is_unchanged:
+                await monitored_changes.remove_unchanged(connection, key, each.records)

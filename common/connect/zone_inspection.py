@@ -14,8 +14,7 @@ from typing import Any
 from common.connect.domain_connect.discovery import Closed, Discovered
 from common.connect.domain_connect.offer import decide_offer
 from common.connect.domain_connect.templates import fill_templates
-from common.connect.plan import Plan, SetKey, Values, make_plan, with_merged
-from common.connect.requested import Requested
+from common.connect.plan import Values, make_plan, with_merged
 from common.connect.rights import Vouches
 from common.connect.root import ADDRESS_TYPES, are_of_target, find_root_cname, fit_root, see_through_flattening
 from common.connect.ways.offers import Offers, find_offers
@@ -25,12 +24,16 @@ from common.domain_check.providers import CAREFUL, Provider, find_provider
 from common.domain_check.reading import read_zone
 from common.domain_check.zone_view import ZoneView
 from common.errors import FrontageError
+from common.flows.handover import FlowProblem
+from common.flows.inspection import ALL_DONE, FlowInspection, FoundConflict, FoundProvider, InspectionSteps
+from common.flows.plan import Plan, SetKey
+from common.flows.requested import Requested
 from common.records import Record, RecordType, normal_name
 
 READ_BACK_SECONDS = 12.0
 _READ_BACK_PAUSE_SECONDS = 0.5
 
-Note = Callable[[Mapping[str, str]], Awaitable[None]]
+Note = Callable[[InspectionSteps], Awaitable[None]]
 """Called with the state of each step whenever one changes."""
 
 
@@ -46,8 +49,8 @@ class CouldNotInspect(FrontageError):
         self.code = code
         self.hint = hint
 
-    def as_json(self) -> dict[str, str]:
-        return {"code": self.code, "message": str(self), "hint": self.hint}
+    def as_problem(self) -> FlowProblem:
+        return FlowProblem(self.code, str(self), self.hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +65,30 @@ class ZoneInspection:
     requested: tuple[Requested, ...]
     """As they are once the plan is written."""
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "steps": {"provider": "done", "records": "done", "ways": "done"},
-            "provider": {
-                "id": self.provider.id,
-                "name": self.provider.name
-                if self.provider.is_known
-                else self.offers.provider_name or self.provider.name,
-                "helpUrl": self.provider.help_url,
-                "setupType": self.offers.setup_type,
-                "domainConnect": self.offers.domain_connect_json,
-            },
-            "ways": self.offers.as_json(),
-            "conflicts": [_conflict(each) for each in self.conflicts] or None,
-            "server": self.view.soa.values[0].split()[0] if self.view.soa.values else None,
-        }
+    def found(self) -> FlowInspection:
+        """Return what the flow keeps of it."""
+        name = self.provider.name if self.provider.is_known else self.offers.provider_name or self.provider.name
+        soa = self.view.soa.values
+        return FlowInspection(
+            ALL_DONE,
+            FoundProvider(
+                self.provider.id,
+                name,
+                self.provider.help_url,
+                self.offers.setup_type,
+                self.offers.domain_connect_state,
+            ),
+            self.offers.ways,
+            tuple(map(_found_conflict, self.conflicts)) or None,
+            soa[0].split()[0] if soa else None,
+        )
 
 
-def _conflict(conflict: Conflict) -> dict[str, Any]:
+def _found_conflict(conflict: Conflict) -> FoundConflict:
     record = conflict.record
-    shown = {"host": record.host, "type": record.type, "value": record.value}
-    if record.priority is not None:
-        shown["priority"] = record.priority
-    return shown | {"code": conflict.rule, "reason": conflict.reason, "suggested": conflict.suggested}
+    return FoundConflict(
+        record.host, record.type, record.value, record.priority, conflict.rule, conflict.reason, conflict.suggested
+    )
 
 
 async def inspect_zone(
@@ -102,14 +105,14 @@ async def inspect_zone(
 ) -> ZoneInspection:
     """`vouches`: for which records our name may stand at a Domain Connect provider. Raises: `CouldNotInspect`."""
     note = note or _nothing
-    await note({"provider": "running", "records": "running", "ways": "waiting"})
+    await note(InspectionSteps("running", "running", "waiting"))
     async with resolver.open_pass(tenant) as questions:
         view, discovered = await asyncio.gather(
             read_zone(questions, apex, _to_read(requested), certificate_hosts=certificates.hosts),
             (discover or _undiscovered)(questions, apex, _services(requested, apex, service_servers)),
         )
     _refuse_unknown(view, requested)
-    await note({"provider": "done", "records": "done", "ways": "running"})
+    await note(InspectionSteps("done", "done", "running"))
     soa = view.soa.values[0] if view.soa.values else ""
     provider = find_provider(view.server_names, soa)
     can = provider.capabilities
@@ -136,7 +139,7 @@ def _no_root_cname(each: Requested, provider: Provider) -> str:
     return f"{provider.name} takes no CNAME to {normal_name(each.record.value)} at the root of a domain."
 
 
-async def _nothing(_: Mapping[str, str]) -> None:
+async def _nothing(_: InspectionSteps) -> None:
     return None
 
 

@@ -9,8 +9,7 @@ from common.addresses import tenant_policy
 from common.caa_identities import find_identities
 from common.connect.domain_connect.discovery import Discovery
 from common.connect.domain_connect.recent import RecentAnswers
-from common.connect.plan import SetKey, Values
-from common.connect.requested import Requested
+from common.connect.plan import Values
 from common.connect.rights import Vouches, vouches_for_own
 from common.connect.root import find_root_cname
 from common.connect.zone_inspection import Discover, Note, ZoneInspection, inspect_zone, read_back, read_sets
@@ -20,6 +19,7 @@ from common.db.connect_flows import Flow
 from common.db.pool import Database
 from common.dns import Resolver
 from common.domain_check.conflicts import NO_CERTIFICATES, CertificateNeeds
+from common.flows.plan import SetKey
 from common.records import normal_name
 from common.settings import IPAddress, Settings
 
@@ -34,7 +34,7 @@ class ZoneInspector:
 
     async def inspect(self, flow: Flow, *, note: Note | None = None) -> ZoneInspection:
         """Raises: `CouldNotInspect`, `DatabaseUnavailable`."""
-        requested, apex = tuple(map(Requested.from_json, flow.requested)), flow.domain or ""
+        requested, apex = flow.requested, flow.domain or ""
         needs = await self._certificate_needs(frozenset(each.name(apex) for each in requested if each.purpose.product))
         return await inspect_zone(
             self.resolver,
@@ -98,5 +98,5 @@ class ZoneInspector:
 def _root_alias(flow: Flow) -> tuple[str, str] | None:
     """The root and the target of the CNAME that the flow sets there, if it does."""
     apex = flow.domain or ""
-    alias = find_root_cname(map(Requested.from_json, flow.requested), apex)
+    alias = find_root_cname(flow.requested, apex)
     return None if alias is None else (apex, normal_name(alias.record.value))

@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack, runtime_checkable
+
+from asyncpg import Record
 
 from common.actors import current_request_id
 from common.db.applications import is_of_living_secret
@@ -33,6 +35,12 @@ from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
 from common.errors import FrontageError
 from common.flow_states import State
+from common.flows.enrolments import Enrolment, enrolment_from_json
+from common.flows.handover import FlowProblem, Handover
+from common.flows.inspection import FlowInspection
+from common.flows.plan import JournalEntry, Plan
+from common.flows.requested import RecordSighting, Requested
+from common.flows.ways import WayName
 
 KEPT_DAYS = 30
 """How long a flow is kept after its last change."""
@@ -51,6 +59,16 @@ _COLUMNS = """id, application_id, job_id, user_id, state, version, config, warni
     configuration_id, secret_generation, by_key"""
 
 
+_T = TypeVar("_T")
+
+
+@runtime_checkable
+class _Stored(Protocol):
+    """A value of `common.flows`."""
+
+    def as_json(self) -> object: ...
+
+
 class TooManyOpen(FrontageError):
     """The application has `MOST_OPEN` flows that are not over."""
 
@@ -61,7 +79,7 @@ class FlowChanged(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A row. JSON columns are as `common.connect` wrote them. Claimed or not, `fence` and `attempts` are the row's."""
+    """A row. JSON columns are types of `common.flows`. Claimed or not, `fence` and `attempts` are the row's."""
 
     id: str
     application_id: str
@@ -73,15 +91,15 @@ class Flow:
     warnings: Sequence[str]
     domain: str | None
     subdomain: str | None
-    requested: Sequence[Mapping[str, Any]]
-    looked: Mapping[str, Any] | None
-    plan: Mapping[str, Any] | None
-    way: str | None
-    journal: Sequence[Mapping[str, Any]]
-    statuses: Sequence[Mapping[str, Any]]
-    enrolments: Sequence[Mapping[str, Any]]
-    handover: Mapping[str, Any] | None
-    error: Mapping[str, Any] | None
+    requested: Sequence[Requested]
+    looked: FlowInspection | None
+    plan: Plan | None
+    way: WayName | None
+    journal: Sequence[JournalEntry]
+    statuses: Sequence[RecordSighting]
+    enrolments: Sequence[Enrolment]
+    handover: Handover | None
+    error: FlowProblem | None
     created_at: datetime
     updated_at: datetime
     since: datetime | None
@@ -128,15 +146,15 @@ class Changes(TypedDict, total=False):
     domain: str | None
     subdomain: str | None
     warnings: Sequence[str]
-    requested: Sequence[Mapping[str, Any]]
-    looked: Mapping[str, Any] | None
-    plan: Mapping[str, Any] | None
-    way: str | None
-    journal: Sequence[Mapping[str, Any]]
-    statuses: Sequence[Mapping[str, Any]]
-    enrolments: Sequence[Mapping[str, Any]]
-    handover: Mapping[str, Any] | None
-    error: Mapping[str, Any] | None
+    requested: Sequence[Requested]
+    looked: FlowInspection | None
+    plan: Plan | None
+    way: WayName | None
+    journal: Sequence[JournalEntry]
+    statuses: Sequence[RecordSighting]
+    enrolments: Sequence[Enrolment]
+    handover: Handover | None
+    error: FlowProblem | None
     since: datetime | None
     looks: int
     completed_at: datetime | None
@@ -307,7 +325,7 @@ async def _write(
     values: list[object] = []
     for column, given in changes.items():
         assert column in Changes.__annotations__, column
-        values.append(given)
+        values.append(_as_stored(given))
         columns.append(f"{column} = {_WRITTEN.get(column, '{0}').format(f'${len(values) + 2}')}")
     row = await connection.fetchrow(
         f"update connect_flows set {', '.join([*columns, assignments])}, version = version + 1,"
@@ -318,6 +336,12 @@ async def _write(
         *values,
     )
     return None if row is None else read_flow(row)
+
+
+def _as_stored(given: object) -> object:
+    if isinstance(given, _Stored):
+        return given.as_json()
+    return [_as_stored(each) for each in given] if isinstance(given, list | tuple) else given
 
 
 # What ends a flow from outside ---------------------------------------------------------------------------------------
@@ -413,6 +437,30 @@ async def next_due_seconds(connection: Connection, /) -> float | None:
     return await _TABLE.next_due_seconds(connection)
 
 
-def read_flow(row: Mapping[str, Any]) -> Flow:
-    """Read a row."""
-    return Flow(**{**row, "state": State(row["state"])})
+def read_flow(row: Record | Mapping[str, Any]) -> Flow:
+    """Parse a row."""
+    return Flow(**{column: _READ[column](value) if column in _READ else value for column, value in row.items()})
+
+
+def _each(read: Callable[[Any], _T]) -> Callable[[Any], tuple[_T, ...]]:
+    return lambda stored: tuple(map(read, stored))
+
+
+def _if_any(read: Callable[[Any], _T]) -> Callable[[Any], _T | None]:
+    return lambda stored: None if stored is None else read(stored)
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "state": State,
+        "requested": _each(Requested.from_json),
+        "plan": _if_any(Plan.from_json),
+        "journal": _each(JournalEntry.from_json),
+        "statuses": _each(RecordSighting.from_json),
+        "looked": _if_any(FlowInspection.from_json),
+        "enrolments": _each(enrolment_from_json),
+        "handover": _if_any(Handover.from_json),
+        "error": _if_any(FlowProblem.from_json),
+    }
+)
+"""How a column is read, where not as it is stored."""

@@ -7,13 +7,11 @@ with a code and a hint; the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from common import monitored_changes
 from common.actors import Actor, acting
-from common.connect.requested import Requested
 from common.connect.rights import is_own_enrolment
 from common.db import connect_flows
 from common.db.applications import Application, get_application
@@ -24,8 +22,9 @@ from common.enrolment.enrolling import Enrolling
 from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
 from common.enrolment.request import BROWSER_FLOW, FLOW, EnrolmentRequest
 from common.errors import FrontageError, InvalidName
+from common.flows.enrolments import Enrolment, MonitorEnrolment, ProductEnrolment
+from common.flows.requested import Product
 from common.names import DomainName, parse_domain
-from common.records import as_json, from_json
 
 HINTS: Mapping[EnrolmentCode, str] = {
     EnrolmentCode.ROOT: "a root domain",
@@ -70,35 +69,22 @@ class _Failed(FrontageError):
         self.code = code
 
 
-def enrolments_of(flow: Flow) -> list[dict[str, Any]]:
+def enrolments_of(flow: Flow) -> list[Enrolment]:
     """What is to be done, in order: products by name, then what is monitored."""
     assert flow.domain is not None
-    requested = [Requested.from_json(each) for each in flow.requested]
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for each in requested:
+    found: dict[tuple[Product, str], Enrolment] = {}
+    for each in flow.requested:
         name, purpose = each.name(flow.domain), each.purpose
         if purpose.product is not None:
             found.setdefault(
                 (purpose.product, name),
-                {
-                    "product": purpose.product,
-                    "name": name,
-                    "status": "pending",
-                    "applicationUrl": purpose.application_url,
-                    "redirectTo": purpose.redirect_to,
-                    "powerRootPathAccess": purpose.root_path_access,
-                },
+                ProductEnrolment(
+                    purpose.product, name, purpose.application_url, purpose.redirect_to, purpose.root_path_access
+                ),
             )
-    watched = [each for each in requested if each.purpose.is_monitored]
-    if watched:
-        found["monitor", flow.host or ""] = {
-            "product": "monitor",
-            "name": flow.host,
-            "subdomain": flow.subdomain,
-            "status": "pending",
-            "records": [as_json(each.record) for each in watched],
-        }
-    return list(found.values())
+    watched = tuple(each.record for each in flow.requested if each.purpose.is_monitored)
+    monitoring = [MonitorEnrolment(flow.host or "", flow.subdomain, watched)] if watched else []
+    return [*found.values(), *monitoring]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,29 +102,28 @@ class FlowEnrolment:
             application = await get_application(connection, flow.application_id)
         with acting(Actor("api", flow.application_id, flow.request_id or flow.id)):
             for number, each in enumerate(flow.enrolments):
-                if each["status"] == "pending" and application is not None:
+                if each.status == "pending" and application is not None:
                     flow = await self._enrol_one(flow, application, number)
         return flow
 
     async def _enrol_one(self, flow: Flow, application: Application, number: int) -> Flow:
         wanted = flow.enrolments[number]
         try:
-            if wanted["product"] == "monitor":
-                return await self._watch(flow, number)
-            return await self._enrol_name(flow, application, number)
+            if isinstance(wanted, MonitorEnrolment):
+                return await self._watch(flow, wanted, number)
+            return await self._enrol_name(flow, application, wanted, number)
         except _Failed as error:
             return await self._fail(flow, number, error.code, str(error))
 
     async def _fail(self, flow: Flow, number: int, code: str, hint: str) -> Flow:
         async with self.database.transaction() as connection:
-            return await _note(connection, flow, number, status="failed", code=code, hint=hint)
+            failed = replace(flow.enrolments[number], status="failed", code=code, hint=hint)
+            return await _note(connection, flow, number, failed)
 
-    async def _watch(self, flow: Flow, number: int) -> Flow:
-        wanted = flow.enrolments[number]
+    async def _watch(self, flow: Flow, wanted: MonitorEnrolment, number: int) -> Flow:
         assert flow.domain is not None
         key = MonitoredKey(flow.application_id, flow.domain, flow.subdomain)
-        records = tuple(map(from_json, wanted["records"]))
-        labels, unchanged = Labels(flow.user_id, flow.job_id), {}
+        records, labels, is_unchanged = wanted.records, Labels(flow.user_id, flow.job_id), False
         async with self.database.transaction() as connection:
             await _refuse_ended(connection, flow)
             if not flow.by_browser:
@@ -147,19 +132,18 @@ class FlowEnrolment:
                 found = await monitored_changes.watch_new(connection, key, records, labels, vouched=flow.vouched)
                 if found == "other":
                     raise _Failed("already_enrolled")
-                unchanged = {"unchanged": True} if found == "watched" else {}
-            return await _note(connection, flow, number, status="success", **unchanged)
+                is_unchanged = found == "watched"
+            done = replace(wanted, status="success", is_unchanged=is_unchanged)
+            return await _note(connection, flow, number, done)
 
-    async def _enrol_name(self, flow: Flow, application: Application, number: int) -> Flow:
+    async def _enrol_name(self, flow: Flow, application: Application, wanted: ProductEnrolment, number: int) -> Flow:
         """Raises: `_Failed`."""
-        wanted = flow.enrolments[number]
-        paths = wanted["powerRootPathAccess"]
         request = EnrolmentRequest(
-            wanted["product"],
-            _parsed(wanted["name"]),
-            wanted["applicationUrl"],
-            None if paths is None else tuple(paths),
-            wanted["redirectTo"],
+            wanted.product,
+            _parsed(wanted.name),
+            wanted.application_url,
+            wanted.root_path_access,
+            wanted.redirect_to,
         )
         if not flow.vouched and not is_own_enrolment(wanted, application, flow.host):
             raise _Failed("outside_configuration")
@@ -169,7 +153,7 @@ class FlowEnrolment:
             nonlocal noted
             await _refuse_ended(connection, flow)
             url = self.https_url(request.name.text)
-            noted = await _note(connection, flow, number, status="success", url=url)
+            noted = await _note(connection, flow, number, replace(wanted, status="success", url=url))
 
         policy = BROWSER_FLOW if flow.by_browser else FLOW
         outcome = await self.enrolling.enrol(application, request, policy, beside=note)
@@ -192,8 +176,8 @@ def _parsed(text: str) -> DomainName:
         raise _Failed("not_a_domain") from error
 
 
-async def _note(connection: Connection, flow: Flow, number: int, **fields: str | bool) -> Flow:
+async def _note(connection: Connection, flow: Flow, number: int, enrolment: Enrolment) -> Flow:
     """In the caller's transaction. Raises: `FenceLost`."""
-    enrolments: Sequence[dict[str, Any]] = [dict(each) for each in flow.enrolments]
-    enrolments[number] |= fields
+    enrolments = [*flow.enrolments]
+    enrolments[number] = enrolment
     return await connect_flows.note(connection, flow, enrolments=enrolments)

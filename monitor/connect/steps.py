@@ -22,8 +22,6 @@ from typing import Any, TypeVar
 
 from common.clock import Clock
 from common.connect import flow_events
-from common.connect.plan import IN_ZONE, JournalEntry
-from common.connect.requested import Requested
 from common.connect.root import find_spare
 from common.connect.settlement import Settlement
 from common.connect.ways.problems import WayFailed
@@ -33,7 +31,13 @@ from common.db import connect_flows, shares
 from common.db.connect_flows import Changes, Flow
 from common.db.pool import Connection, Database
 from common.flow_states import Move, State, is_possible, next_state
+from common.flows.handover import FlowProblem
+from common.flows.inspection import FlowInspection, InspectionSteps
+from common.flows.plan import IN_ZONE
+from common.flows.requested import RecordSighting, SightingStatus
 from common.record_checks.record_checker import RecordChecker
+from common.record_checks.verdicts import RecordVerdict
+from common.records import as_json
 from monitor.claims import POLL_SECONDS, Runner
 from monitor.concurrency_shares import ConcurrencyShares
 from monitor.connect.enrolment import FlowEnrolment, enrolments_of
@@ -44,7 +48,11 @@ AT_ONCE = 32
 T = TypeVar("T")
 
 _INTERRUPTED = WayFailed("interrupted", "The change was interrupted before its end.")
-_STATUSES: Mapping[str, str] = {"present": "propagated", "missing": "missing", "unknown": "unknown"}
+_STATUSES: Mapping[RecordVerdict, SightingStatus] = {
+    RecordVerdict.PRESENT: "propagated",
+    RecordVerdict.MISSING: "missing",
+    RecordVerdict.UNKNOWN: "unknown",
+}
 
 
 class FlowQueue:
@@ -100,35 +108,32 @@ class Steps:
             end = await connect_flows.find_end(connection, flow.id)
         if end is None or not is_possible(flow.state, Move.END):
             return False
-        error = {
-            "code": end,
-            "message": f"The set-up of {flow.host or 'the domain'} was ended.",
-            "hint": connect_flows.ENDS[end],
-        }
+        message = f"The set-up of {flow.host or 'the domain'} was ended."
+        error = FlowProblem(end, message, connect_flows.ENDS[end])
         await self._settle(flow, state=next_state(flow.state, Move.END), error=error, due_at=None)
         return True
 
     async def _look(self, flow: Flow) -> None:
         held = flow
 
-        async def note(steps: Mapping[str, str]) -> None:
+        async def note(steps: InspectionSteps) -> None:
             nonlocal held
             async with self.database.transaction() as connection:
-                held = await connect_flows.note(connection, held, looked={"steps": dict(steps)})
+                held = await connect_flows.note(connection, held, looked=FlowInspection(steps))
 
         later = _abandoned_at(self.clock)
         try:
             found = await self.inspector.inspect(flow, note=note)
         except CouldNotInspect as error:
             state = next_state(flow.state, Move.INSPECTION_FAILED)
-            await self._settle(held, state=state, error=error.as_json(), plan=None, due_at=later)
+            await self._settle(held, state=state, error=error.as_problem(), plan=None, due_at=later)
             return
         await self._settle(
             held,
             state=next_state(flow.state, Move.PLAN),
-            looked=found.as_json(),
-            plan=found.plan.as_json(),
-            requested=[each.as_json() for each in found.requested],
+            looked=found.found(),
+            plan=found.plan,
+            requested=found.requested,
             statuses=_statuses_of_plan(flow.domain or "", found),
             error=None,
             due_at=later,
@@ -136,18 +141,17 @@ class Steps:
 
     async def _find_records(self, flow: Flow) -> None:
         now = self.clock.now()
-        requested = [Requested.from_json(each) for each in flow.requested]
-        records = [each.record for each in requested]
+        records = [each.record for each in flow.requested]
         found = await self.checker.check(flow.domain or "", records, tenant=flow.application_id)
-        statuses = [{"status": _STATUSES[verdict.value]} for verdict in found.verdicts]
+        statuses = [RecordSighting(_STATUSES[verdict]) for verdict in found.verdicts]
         changes: Changes = {"statuses": statuses, "looks": flow.looks + 1}
         if flow.looks and statuses == [*flow.statuses]:  # nothing has come since the last look
-            are_present = [each["status"] == "propagated" for each in statuses]
+            are_present = [each.is_live for each in statuses]
             servers = tuple(map(str, self.inspector.settings.service_servers))
-            if spare := find_spare(requested, flow.domain or "", are_present, servers):
+            if spare := find_spare(flow.requested, flow.domain or "", are_present, servers):
                 flow, statuses = _without(flow, spare), _left(statuses, spare)
                 changes |= {"statuses": statuses, "requested": flow.requested, "looked": flow.looked}
-        if all(each["status"] == "propagated" for each in statuses):
+        if all(each.is_live for each in statuses):
             state = next_state(flow.state, Move.RECORDS_FOUND)
             await self._settle(flow, complete=True, state=state, enrolments=enrolments_of(flow), due_at=now, **changes)
         elif flow.since is not None and is_over(flow.since, now):
@@ -167,12 +171,8 @@ class Steps:
 
     async def _link(self, connection: Connection, flow: Flow) -> str:
         """The address at which the missing records can be set."""
-        fields = ("type", "host", "value", "ttl", "priority")
-        missing = [
-            {name: requested[name] for name in fields if name in requested}
-            for requested, seen in zip(flow.requested, flow.statuses, strict=True)
-            if seen["status"] != "propagated"
-        ]
+        seen = zip(flow.requested, flow.statuses, strict=True)
+        missing = [as_json(each.record) for each, sighting in seen if not sighting.is_live]
         config = dict(flow.config) | {"prefilledDomain": flow.host}
         provenance = shares.Provenance(
             vouched=flow.vouched,
@@ -211,8 +211,7 @@ class Steps:
                 await connect_flows.touch(connection, settled, added_at=moment)
 
     async def _read_back(self, flow: Flow) -> None:
-        journal = [JournalEntry.from_json(each) for each in flow.journal]
-        keys = [entry.change.key for entry in journal if entry.status in IN_ZONE]
+        keys = [entry.change.key for entry in flow.journal if entry.status in IN_ZONE]
         now = await self.inspector.read_sets(flow, keys)
         await self.settlement.settle(flow, now, _INTERRUPTED)
 
@@ -235,12 +234,8 @@ def make_runner(
 
 def _without(flow: Flow, numbers: Collection[int]) -> Flow:
     """The flow without some of its records, and without what a person would type for them."""
-    looked = dict(flow.looked or {})
-    ways = [dict(each) for each in looked.get("ways", ())]
-    for way in ways:
-        if "records" in way:
-            way["records"] = _left(way["records"], numbers)
-    return replace(flow, requested=_left(flow.requested, numbers), looked=looked | {"ways": ways})
+    looked = None if flow.looked is None else flow.looked.without(numbers)
+    return replace(flow, requested=_left(flow.requested, numbers), looked=looked)
 
 
 def _left(items: Sequence[T], without: Collection[int]) -> list[T]:
@@ -251,10 +246,10 @@ def _abandoned_at(clock: Clock) -> datetime:
     return clock.now() + timedelta(seconds=connect_flows.ABANDONED_SECONDS)
 
 
-def _statuses_of_plan(domain: str, found: ZoneInspection) -> Sequence[dict[str, str]]:
+def _statuses_of_plan(domain: str, found: ZoneInspection) -> list[RecordSighting]:
     """What the look knows of the requested records already: those whose set is kept are there."""
     kept = {change.key for change in found.plan.changes if change.action == "keep"}
     return [
-        {"status": "propagated" if (each.name(domain), each.record.type) in kept else "missing"}
+        RecordSighting("propagated" if (each.name(domain), each.record.type) in kept else "missing")
         for each in found.requested
     ]

@@ -13,9 +13,9 @@ from bench.lab.server import NameServer
 from bench.lab.updates import UpdateKey
 from bench.lab.zone import Zone
 from common.addresses import AddressPolicy
-from common.connect.plan import Action, Change
 from common.connect.ways.problems import WayFailed
 from common.dns import Resolver
+from common.flows.plan import Action, Change
 from common.records import RecordType
 
 APEX = "customer.test"

@@ -9,9 +9,9 @@ sets of the plan: what the person is shown is what happens.
 from __future__ import annotations
 
 from common.connect.domain_connect.templates import Filled
-from common.connect.plan import Change, Plan
 from common.domain_check import spf
 from common.domain_check.zone_view import ZoneView
+from common.flows.plan import Change, Plan
 from common.records import RecordType
 
 _ADDRESSES = frozenset({"A", "AAAA"})

@@ -9,10 +9,10 @@ from common.connect.domain_connect.agreement import find_disagreement
 from common.connect.domain_connect.discovery import Closed, Discovered
 from common.connect.domain_connect.provider_settings import ProviderSettings
 from common.connect.domain_connect.templates import Filled, fill_templates
-from common.connect.plan import Plan
-from common.connect.requested import Requested
 from common.connect.rights import Vouches
 from common.domain_check.zone_view import ZoneView
+from common.flows.plan import Plan
+from common.flows.requested import Requested
 
 
 @dataclass(frozen=True, slots=True)

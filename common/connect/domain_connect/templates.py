@@ -19,10 +19,10 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from common.connect.requested import Requested
 from common.connect.values import octets_of, zone_file_text
 from common.domain_check import spf
 from common.domain_check.zone_view import relative_host
+from common.flows.requested import Requested
 from common.records import APEX, RecordType, normal_value, split_priority
 
 SERVICES: Final = ("subdomain", "root", "records")

@@ -8,33 +8,39 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
 
 from common.connect.domain_connect.discovery import Closed
 from common.connect.domain_connect.offer import Offer
-from common.connect.requested import Requested
 from common.connect.ways.provider_apis import ProviderApi, find_api
 from common.domain_check.providers import Provider
 from common.domain_check.zone_view import ZoneView, relative_host
+from common.flows.inspection import DomainConnectState, SetupType
+from common.flows.requested import Requested
+from common.flows.ways import (
+    CredentialField,
+    DomainConnectWay,
+    DynamicUpdateWay,
+    FieldNames,
+    FormRecord,
+    HostStyle,
+    ManualWay,
+    ProviderApiWay,
+    Way,
+)
 from common.records import APEX
-
-HostStyle = Literal["relative", "whole", "blank"]
 
 
 @dataclass(frozen=True, slots=True)
 class Offers:
     """`domain_connect`: with what it is open, or why it is not; None where the provider does not have it."""
 
-    ways: tuple[Mapping[str, Any], ...]
+    ways: tuple[Way, ...]
     domain_connect: Offer | Closed | None = None
 
     @property
-    def setup_type(self) -> Literal["automatic", "manual"]:
-        return "automatic" if self.ways and self.ways[0]["way"] != "manual" else "manual"
-
-    def as_json(self) -> list[dict[str, Any]]:
-        return [dict(way) for way in self.ways]
+    def setup_type(self) -> SetupType:
+        return "automatic" if self.ways and self.ways[0].way != "manual" else "manual"
 
     @property
     def provider_name(self) -> str | None:
@@ -48,34 +54,34 @@ class Offers:
                 return None
 
     @property
-    def domain_connect_json(self) -> dict[str, Any] | None:
+    def domain_connect_state(self) -> DomainConnectState | None:
         """Of the provider, for people who look into why the way is not offered."""
         match self.domain_connect:
             case Offer():
-                return {"isOpen": True}
+                return DomainConnectState(is_open=True)
             case Closed(code, words):
-                return {"isOpen": False, "code": code, "message": words}
+                return DomainConnectState(is_open=False, code=code, message=words)
             case None:
                 return None
 
 
 _SERVER_FIELDS = (
-    {"name": "key_name", "label": "Name of the TSIG key", "isSecret": False, "isRequired": True},
-    {"name": "key_secret", "label": "Secret of the key (base64)", "isSecret": True, "isRequired": True},
-    {"name": "key_algorithm", "label": "Algorithm, if it is not hmac-sha256", "isSecret": False, "isRequired": False},
-    {
-        "name": "server",
-        "label": "Primary server, if it is not the zone's own (host or host:port)",
-        "isSecret": False,
-        "isRequired": False,
-    },
+    CredentialField("key_name", "Name of the TSIG key", is_secret=False),
+    CredentialField("key_secret", "Secret of the key (base64)"),
+    CredentialField("key_algorithm", "Algorithm, if it is not hmac-sha256", is_secret=False, is_required=False),
+    CredentialField(
+        "server",
+        "Primary server, if it is not the zone's own (host or host:port)",
+        is_secret=False,
+        is_required=False,
+    ),
 )
 
 
 def find_offers(
     provider: Provider, view: ZoneView, requested: Sequence[Requested], domain_connect: Offer | Closed | None
 ) -> Offers:
-    ways: list[Mapping[str, Any]] = []
+    ways: list[Way] = []
     if isinstance(domain_connect, Offer):
         ways.append(_domain_connect(domain_connect))
     api = find_api(provider.api)
@@ -83,39 +89,22 @@ def find_offers(
         ways.append(_api(api))
     ways.append(manual(provider, view, requested))
     if api is None:
-        ways.append({"way": "dynamic_update", "isExpert": True, "fields": list(_SERVER_FIELDS)})
+        ways.append(DynamicUpdateWay(_SERVER_FIELDS))
         own_server = find_api("powerdns")
         if own_server is not None:
-            ways.append(_api(own_server) | {"isExpert": True})
+            ways.append(replace(_api(own_server), is_expert=True))
     return Offers(tuple(ways), domain_connect)
 
 
-def _domain_connect(offer: Offer) -> dict[str, Any]:
-    """`width` and `height`: of the window that the provider's page wants, in pixels."""
+def _domain_connect(offer: Offer) -> DomainConnectWay:
     settings = offer.settings
-    return {
-        "way": "domain_connect",
-        "provider": settings.name,
-        "template": offer.filled.service,
-        "width": settings.width,
-        "height": settings.height,
-        "controlPanelUrl": settings.control_panel_url,
-    }
+    return DomainConnectWay(
+        settings.name, offer.filled.service, settings.width, settings.height, settings.control_panel_url
+    )
 
 
-def _api(api: ProviderApi) -> dict[str, Any]:
-    return {
-        "way": "provider_api",
-        "api": api.id,
-        "provider": api.name,
-        "tokenUrl": api.token_url,
-        "leastRight": api.least_right,
-        "isOwnServer": api.is_own_server,
-        "fields": [
-            {"name": each.name, "label": each.label, "isSecret": each.is_secret, "isRequired": each.is_required}
-            for each in api.fields
-        ],
-    }
+def _api(api: ProviderApi) -> ProviderApiWay:
+    return ProviderApiWay(api.id, api.name, api.token_url, api.least_right, api.is_own_server, api.fields)
 
 
 # By hand ------------------------------------------------------------------------------------------------------------
@@ -146,17 +135,15 @@ WORDS: Mapping[str, tuple[str, str, HostStyle]] = {
 }
 
 
-def manual(provider: Provider, view: ZoneView, requested: Sequence[Requested]) -> dict[str, Any]:
-    """The way in which a person types the records into the provider's form. `records` are in the order of the requested
-    ones; `hostStyle` is the form's host of the root: ``@`` (relative), nothing (blank), or the whole name."""
+def manual(provider: Provider, view: ZoneView, requested: Sequence[Requested]) -> ManualWay:
+    """Return the way in which a person types the records into the provider's form."""
     host_word, value_word, style = WORDS.get(provider.id, ("Host", "Value", "relative"))
-    return {
-        "way": "manual",
-        "fieldNames": {"type": "Type", "host": host_word, "value": value_word, "ttl": "TTL", "priority": "Priority"},
-        "hostStyle": style,
-        "records": [{"host": _host(each, view.apex, style), "value": _value(each)} for each in requested],
-        "helpUrl": provider.help_url,
-    }
+    return ManualWay(
+        FieldNames("Type", host_word, value_word, "TTL", "Priority"),
+        style,
+        tuple(FormRecord(_host(each, view.apex, style), _value(each)) for each in requested),
+        provider.help_url,
+    )
 
 
 def _host(each: Requested, apex: str, style: HostStyle) -> str:

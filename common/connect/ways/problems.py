@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from common.errors import FrontageError
+from common.flows.handover import FlowProblem
 
 HINTS: Mapping[str, str] = MappingProxyType(
     {
@@ -31,5 +32,5 @@ class WayFailed(FrontageError):
         super().__init__(words)
         self.code = code
 
-    def as_json(self) -> dict[str, str]:
-        return {"code": self.code, "message": str(self), "hint": HINTS[self.code]}
+    def as_problem(self) -> FlowProblem:
+        return FlowProblem(self.code, str(self), HINTS[self.code])

@@ -15,15 +15,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Final
 
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One that the person fills in; `name` is dns-lexicon's."""
-
-    name: str
-    label: str
-    is_secret: bool = True
-    is_required: bool = True
+from common.flows.ways import CredentialField
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +24,7 @@ class ProviderApi:
     name: str
     token_url: str
     least_right: str
-    fields: tuple[Field, ...] = (Field("auth_token", "API token"),)
+    fields: tuple[CredentialField, ...] = (CredentialField("auth_token", "API token"),)
     endpoint_field: str | None = None
     """The field with an address that the person chooses: it must pass the address policy."""
     is_own_server: bool = False
@@ -53,7 +45,7 @@ _APIS: Final = (
         "GoDaddy",
         "https://developer.godaddy.com/keys",
         "A production key. GoDaddy's keys reach the whole account: delete it afterwards.",
-        (Field("auth_key", "Key", is_secret=False), Field("auth_secret", "Secret")),
+        (CredentialField("auth_key", "Key", is_secret=False), CredentialField("auth_secret", "Secret")),
     ),
     ProviderApi(
         "route53",
@@ -61,7 +53,10 @@ _APIS: Final = (
         "https://console.aws.amazon.com/iam/home#/users",
         "A user with route53:ListHostedZonesByName on all, and route53:ListResourceRecordSets and"
         " route53:ChangeResourceRecordSets on this hosted zone.",
-        (Field("auth_access_key", "Access key id", is_secret=False), Field("auth_access_secret", "Secret access key")),
+        (
+            CredentialField("auth_access_key", "Access key id", is_secret=False),
+            CredentialField("auth_access_secret", "Secret access key"),
+        ),
         has_final_dot=True,
     ),
     ProviderApi(
@@ -84,10 +79,10 @@ _APIS: Final = (
         "https://api.ovh.com/createToken/",
         "GET, POST, PUT and DELETE on /domain/zone/<this domain>/*, and GET on /domain/zone/; validity one hour.",
         (
-            Field("auth_entrypoint", "Entry point, such as ovh-eu", is_secret=False),
-            Field("auth_application_key", "Application key"),
-            Field("auth_application_secret", "Application secret"),
-            Field("auth_consumer_key", "Consumer key"),
+            CredentialField("auth_entrypoint", "Entry point, such as ovh-eu", is_secret=False),
+            CredentialField("auth_application_key", "Application key"),
+            CredentialField("auth_application_secret", "Application secret"),
+            CredentialField("auth_consumer_key", "Consumer key"),
         ),
         has_final_dot=True,
     ),
@@ -103,7 +98,7 @@ _APIS: Final = (
         "IONOS",
         "https://developer.hosting.ionos.com/keys",
         "A key of its own for this change: delete it afterwards.",
-        (Field("api_key", "Prefix and secret, as prefix.secret"),),
+        (CredentialField("api_key", "Prefix and secret, as prefix.secret"),),
     ),
     ProviderApi(
         "linode4",
@@ -128,7 +123,7 @@ _APIS: Final = (
         "Porkbun",
         "https://porkbun.com/account/api",
         "API access switched on for this domain alone.",
-        (Field("auth_key", "API key", is_secret=False), Field("auth_secret", "Secret API key")),
+        (CredentialField("auth_key", "API key", is_secret=False), CredentialField("auth_secret", "Secret API key")),
     ),
     ProviderApi(
         "vercel",
@@ -142,9 +137,9 @@ _APIS: Final = (
         "https://doc.powerdns.com/authoritative/http-api/",
         "The api-key of the server's configuration, which reaches every zone of the server.",
         (
-            Field("pdns_server", "URL of the API, such as https://ns1.example.com:8081", is_secret=False),
-            Field("auth_token", "API key"),
-            Field("pdns_server_id", "Server id, if it is not localhost", is_secret=False, is_required=False),
+            CredentialField("pdns_server", "URL of the API, such as https://ns1.example.com:8081", is_secret=False),
+            CredentialField("auth_token", "API key"),
+            CredentialField("pdns_server_id", "Server id, if it is not localhost", is_secret=False, is_required=False),
         ),
         endpoint_field="pdns_server",
         is_own_server=True,

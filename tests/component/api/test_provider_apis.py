@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from api.connect.provider_api import ProviderApis
-from common.connect.plan import Change
 from common.connect.ways.problems import WayFailed
+from common.flows.plan import Change
 from common.settings import Settings, load
 from tests.waiting import until
 

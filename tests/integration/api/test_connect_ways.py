@@ -21,7 +21,7 @@ from bench.lab.knot import Knot, find_knot
 from bench.lab.powerdns import PowerDns, find_powerdns
 from bench.lab.serving import serving
 from common.addresses import tenant_policy
-from common.connect.plan import Plan, SetKey, journal_of
+from common.connect.plan import journal_of
 from common.connect.zone_inspection import read_back
 from common.db import connect_flows
 from common.db.applications import update_application
@@ -29,6 +29,7 @@ from common.db.listener import Listener
 from common.db.monitored_domains import CHANNEL
 from common.dns import Resolver
 from common.flow_states import State
+from common.flows.plan import SetKey
 from tests.integration.api.conftest import SERVER
 from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, Flow, World, open_world, zone_file
 from tests.integration.api.secured import go_live, serve_origin
@@ -185,13 +186,14 @@ async def test_a_write_whose_process_died_is_settled_by_what_is_in_the_zone(
         row = await connect_flows.find(connection, flow.body["id"], world.partner.id)
         assert row is not None
         assert row.plan is not None
-        journal = [entry.as_json() for entry in journal_of(Plan.from_json(row.plan), ())]
+        journal = journal_of(row.plan, ())
         if written >= 1:
             await knot.remove(APEX, "shop", "A")
         if written >= 2:
             await knot.add(APEX, "shop", "CNAME", f"{TARGET}.")
-        way = {"way": "dynamic_update", "journal": journal}
-        await connect_flows.begin(connection, row, lease_seconds=0.0, state=State.APPLYING, **way)  # type: ignore[arg-type]
+        await connect_flows.begin(
+            connection, row, lease_seconds=0.0, state=State.APPLYING, way="dynamic_update", journal=journal
+        )
 
     settled = await flow.until("halted", "finished")
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from api.connect.returning import read_return
+from api.connect.returning import Returned, read_return
 from api.connect.signing import (
     apply_url,
     find_publication_fault,
@@ -36,10 +36,10 @@ from common.connect.domain_connect.provider_settings import (
 )
 from common.connect.domain_connect.templates import SERVICES, fill_templates, for_installation
 from common.connect.plan import make_plan
-from common.connect.requested import RecordPurpose, Requested
 from common.dns import Answer, Outcome
 from common.domain_check.conflicts import find_conflicts
 from common.domain_check.zone_view import HostView, ZoneView
+from common.flows.requested import RecordPurpose, Requested
 from common.records import Record
 from common.settings import IPAddress
 
@@ -416,9 +416,9 @@ def test_a_key_is_published_once_all_servers_have_its_records_and_no_others(foun
 
 
 def test_what_a_browser_brings_back_is_bounded_text() -> None:
-    assert read_return({"state": "x"}).as_json() == {"returned": "done", "error": None, "description": None}
+    assert read_return({"state": "x"}) == Returned("done")
     refused = read_return({"error": "access_denied", "error_description": "user_cancel\n<b>no</b>" + "x" * 999})
     assert (refused.outcome, refused.error) == ("refused", "access_denied")
     assert refused.description is not None
     assert (refused.description[:21], len(refused.description)) == ("user_cancel <b>no</b>", 200)
-    assert read_return({"error": "<script>"}).as_json() == {"returned": "error", "error": "other", "description": None}
+    assert read_return({"error": "<script>"}) == Returned("error", "other")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from common.connect.plan import (
-    Change,
-    JournalEntry,
-    Plan,
     is_changed_since,
     journal_of,
     make_plan,
@@ -13,10 +10,11 @@ from common.connect.plan import (
     settle_journal,
     settle_undo,
 )
-from common.connect.requested import RecordPurpose, Requested
 from common.dns.questions import Answer, Outcome
 from common.domain_check.conflicts import find_conflicts
 from common.domain_check.zone_view import HostView, ZoneView
+from common.flows.plan import Change, JournalEntry, Plan
+from common.flows.requested import RecordPurpose, Requested
 from common.records import Record, RecordType
 
 APEX = "customer.example"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from common.connect.configuration import parse_configuration
 from common.connect.rights import BeyondRights, is_own_enrolment, merge, refuse_foreign_values
 from common.db.applications import Application
+from common.flows.enrolments import ProductEnrolment
 
 RECORD = {"type": "CNAME", "host": "www", "value": "{CNAME_TARGET}", "ttl": 300}
 
@@ -62,10 +64,10 @@ def test_a_registered_configuration_is_the_ground() -> None:
 
 
 def test_an_enrolment_redirects_to_its_own_flows_name_alone() -> None:
-    wanted = {"applicationUrl": None, "powerRootPathAccess": None, "redirectTo": "https://www.customer.example"}
+    wanted = ProductEnrolment("secure", "customer.example", None, "https://www.customer.example", None)
     assert is_own_enrolment(wanted, application(), "www.customer.example")
     assert not is_own_enrolment(wanted, application(), "customer.example")
     assert not is_own_enrolment(
-        wanted | {"redirectTo": "https://www.customer.example/x"}, application(), "www.customer.example"
+        replace(wanted, redirect_to="https://www.customer.example/x"), application(), "www.customer.example"
     )
     assert not is_own_enrolment(wanted, application(), None)

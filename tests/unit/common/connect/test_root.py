@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from common.connect.plan import Change, EntryStatus, JournalEntry
-from common.connect.requested import RecordPurpose, Requested
 from common.connect.root import accept_fewer_addresses, find_spare, fit_root, see_through_flattening
 from common.dns import Answer, Outcome
 from common.domain_check.providers import CAREFUL, Capabilities
 from common.domain_check.zone_view import HostView, ZoneView
+from common.flows.plan import Change, EntryStatus, JournalEntry
+from common.flows.requested import RecordPurpose, Requested
 from common.records import Record, RecordType
 
 APEX = "customer.test"

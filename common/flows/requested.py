@@ -1,4 +1,4 @@
-"""A record that a flow wants in the zone, and what it enrols its name in once it is live. Pure."""
+"""The columns `requested` and `statuses`: the records that a flow wants in the zone, and what was seen of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal
 from common.records import Record, as_json, from_json, owner_name
 
 Product = Literal["power", "secure"]
+SightingStatus = Literal["propagated", "missing", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class RecordPurpose:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
+    """A record that a flow wants in the zone, and what it enrols its name in once it is live."""
+
     record: Record
     purpose: RecordPurpose = RecordPurpose()
 
@@ -32,18 +35,21 @@ class Requested:
         return owner_name(self.record, domain)
 
     def as_json(self) -> dict[str, Any]:
+        """Return the value as it is stored."""
         purpose = self.purpose
+        paths = purpose.root_path_access
         return {
             **as_json(self.record),
             "product": purpose.product,
             "applicationUrl": purpose.application_url,
             "redirectTo": purpose.redirect_to,
-            "powerRootPathAccess": purpose.root_path_access,
+            "powerRootPathAccess": None if paths is None else list(paths),
             "monitor": purpose.is_monitored,
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Requested:
+        """Return the value that `as_json` stored."""
         fields = {name: stored[name] for name in ("type", "host", "value", "ttl")}
         paths = stored["powerRootPathAccess"]
         purpose = RecordPurpose(
@@ -54,3 +60,24 @@ class Requested:
             stored["monitor"],
         )
         return cls(from_json(fields | ({"priority": stored["priority"]} if "priority" in stored else {})), purpose)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSighting:
+    """What the last look saw of a requested record: an entry of the column `statuses`, in the order of `requested`."""
+
+    status: SightingStatus
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether the record is in the DNS."""
+        return self.status == "propagated"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the value as it is stored."""
+        return {"status": self.status}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> RecordSighting:
+        """Return the value that `as_json` stored."""
+        return cls(stored["status"])
