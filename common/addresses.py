@@ -169,10 +169,10 @@ def is_address_of_this_machine(address: IPAddress) -> bool:
 
 def forms(address: IPAddress) -> tuple[IPAddress, ...]:
     """Return the address and the IPv4 addresses that a translator, a tunnel or the kernel would turn it into."""
-    return (address, *_carried(address))
+    return (address, *_embedded_addresses(address))
 
 
-def _carried(address: IPAddress) -> tuple[IPv4Address, ...]:
+def _embedded_addresses(address: IPAddress) -> tuple[IPv4Address, ...]:
     """Return the IPv4 addresses inside an IPv6 address."""
     if isinstance(address, IPv4Address):
         return ()

@@ -17,7 +17,10 @@ _LOOPBACK = {4: "127.0.0.1", 6: "::1"}
 
 
 def api_domain(settings: Settings) -> str | None:
-    """In canonical form; None without a `PUBLIC_URL`, or where its host is an address."""
+    """Return the host of `PUBLIC_URL` in canonical form.
+
+    None without a `PUBLIC_URL`, or where its host is an address.
+    """
     host = urlsplit(settings.public_url or "").hostname
     try:
         return parse_host_name(host) if host else None
@@ -26,7 +29,7 @@ def api_domain(settings: Settings) -> str | None:
 
 
 def dialled_api(settings: Settings) -> HostPort:
-    """Where a process of this machine connects to the API."""
+    """Return the address at which a process of this machine connects to the API."""
     host, port = settings.api_listen
     address = parse_address(host)
     if address is not None and address.is_unspecified:

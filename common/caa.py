@@ -65,14 +65,14 @@ async def find_authorization(questions: CaaResolver, domain: str) -> Authorizati
     """
     labels = domain.split(".")
     names = [".".join(labels[index:]) for index in range(len(labels))]
-    found = _closest(names, await asyncio.gather(*(questions.ask(name, "CAA") for name in names)))
+    found = _closest_records(names, await asyncio.gather(*(questions.ask(name, "CAA") for name in names)))
     if found.outcome is not Outcome.RECORDS:
         return found
     confirmed = await asyncio.gather(*(questions.resolve_confirmed(name, "CAA") for name in names))
-    return _closest(names, [answer for (answer,) in confirmed])
+    return _closest_records(names, [answer for (answer,) in confirmed])
 
 
-def _closest(names: Iterable[str], answers: Iterable[Answer]) -> Authorization:
+def _closest_records(names: Iterable[str], answers: Iterable[Answer]) -> Authorization:
     """Return the record set of the first name that has records, or an unknown one if an answer before it is missing."""
     for name, answer in zip(names, answers, strict=True):
         if answer.outcome is Outcome.RECORDS:
@@ -88,7 +88,7 @@ def may_issue(records: Iterable[str], identities: Iterable[str], account_url: st
     `records` are ``flags tag value``. A CA without known identities passes where a record names any CA: only the CA
     knows its own name, and it checks CAA itself.
     """
-    properties = [_property(record) for record in records]
+    properties = [_parse_property(record) for record in records]
     if any(flags & _CRITICAL and tag != "issue" and tag not in _OTHER_TAGS for flags, tag, _ in properties):
         return False
     values = [value for _, tag, value in properties if tag == "issue"]
@@ -96,20 +96,20 @@ def may_issue(records: Iterable[str], identities: Iterable[str], account_url: st
     return not values or any(_authorizes(value, names, account_url) for value in values)
 
 
-def named(records: Iterable[str]) -> list[str]:
+def list_allowed_cas(records: Iterable[str]) -> list[str]:
     """Return the CAs that may issue for single names, as text for people."""
-    found = (_parts(value) for _, tag, value in map(_property, records) if tag == "issue")
+    found = (_parse_issue_value(value) for _, tag, value in map(_parse_property, records) if tag == "issue")
     return [parts[0] for parts in found if parts and parts[0]]
 
 
 def _authorizes(value: str, names: set[str], account_url: str | None) -> bool:
-    parts = _parts(value)
+    parts = _parse_issue_value(value)
     if parts is None or not parts[0] or (names and parts[0].removesuffix(".") not in names):
         return False  # §4.2: an unreadable value authorizes no CA
     return _parameters_hold(parts[1], account_url)
 
 
-def _parts(value: str) -> tuple[str, str] | None:
+def _parse_issue_value(value: str) -> tuple[str, str] | None:
     """Return the CA's name in lower case and the parameters as written, or None for a value that cannot be read."""
     name, _, parameters = value[:_MOST_VALUE_CHARACTERS].partition(";")
     name = name.strip(_BLANKS)
@@ -130,6 +130,6 @@ def _parameters_hold(text: str, account_url: str | None) -> bool:
     return True
 
 
-def _property(record: str) -> tuple[int, str, str]:
+def _parse_property(record: str) -> tuple[int, str, str]:
     flags, tag, value = record.split(" ", 2)
     return int(flags), tag.lower(), value

@@ -51,13 +51,13 @@ class InstallationProblem:
 def find_problems(status: InstallationStatus) -> list[InstallationProblem]:
     """Find everything in the installation that needs an operator."""
     return [
-        *_edges(status),
-        *_monitors(status),
-        *_certificates(status),
-        *_revocations(status),
-        *_orders(status),
-        *_work(status),
-        *_checks(status),
+        *_edge_problems(status),
+        *_monitor_problems(status),
+        *_certificate_problems(status),
+        *_revocation_problems(status),
+        *_order_problems(status),
+        *_overdue_work(status),
+        *_dns_check_problems(status),
     ]
 
 
@@ -66,7 +66,7 @@ def list_problems(status: InstallationStatus) -> list[str]:
     return [problem.text for problem in find_problems(status)]
 
 
-def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
+def _edge_problems(status: InstallationStatus) -> Iterator[InstallationProblem]:
     alive = [edge for edge in status.edges if edge.is_alive]
     if not status.edges:
         yield InstallationProblem(
@@ -79,7 +79,7 @@ def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
         where = f"{edge.node.label} on {edge.node.host or 'an unknown host'}"
         condition, failed = edge.node.condition, edge.node.description.failed_upgrade
         if not edge.is_alive:
-            seen = f"Edge {where} has not renewed its lease, which ended at {_time(edge.node.lease_until)}"
+            seen = f"Edge {where} has not renewed its lease, which ended at {_format_time(edge.node.lease_until)}"
             remedy = f"it may serve an old copy; see its machine and its log, or {forget_remedy(edge.node)}"
             yield InstallationProblem("edges", seen, remedy)
         elif condition.state != "serving":
@@ -95,9 +95,8 @@ def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
             yield InstallationProblem("edges", seen, "its log has the reasons")
         if edge.is_alive and failed is not None:
             at = f"{failed.at:%Y-%m-%d %H:%M} UTC"
-            seen = (
-                f"Upgrade of edge {where} failed at {at}, and the version before serves on ({_clause(failed.reason)})"
-            )
+            reason = _without_full_stop(failed.reason)
+            seen = f"Upgrade of edge {where} failed at {at}, and the version before serves on ({reason})"
             yield InstallationProblem("edges", seen, "put that right there, and upgrade again")
 
 
@@ -106,7 +105,7 @@ def forget_remedy(edge: EdgeNode) -> str:
     return f"`frontage edge forget {edge.label}` if it was removed"
 
 
-def _monitors(status: InstallationStatus) -> Iterator[InstallationProblem]:
+def _monitor_problems(status: InstallationStatus) -> Iterator[InstallationProblem]:
     alive = [monitor for monitor in status.monitors if monitor.is_alive]
     undone = "no certificate is issued, no record is checked, no webhook is sent"
     if not status.monitors:
@@ -114,7 +113,7 @@ def _monitors(status: InstallationStatus) -> Iterator[InstallationProblem]:
         yield InstallationProblem("monitors", seen, "start `frontage monitor`", is_critical=True)
     elif not alive:
         last = max(status.monitors, key=lambda each: each.lease_until)
-        seen = f"No monitor holds a lease, and the last one, on {last.host}, ended at {_time(last.lease_until)}"
+        seen = f"No monitor holds a lease, and the last one, on {last.host}, ended at {_format_time(last.lease_until)}"
         yield InstallationProblem("monitors", seen, f"{undone}; {_AFTER_AN_OUTAGE}", is_critical=True)
     for monitor in alive:
         if monitor.stopped:
@@ -124,12 +123,12 @@ def _monitors(status: InstallationStatus) -> Iterator[InstallationProblem]:
         yield problem
 
 
-def _clause(reason: str) -> str:
+def _without_full_stop(reason: str) -> str:
     """Remove the full stop, so that the reason can stand within a sentence."""
     return reason.removesuffix(".")
 
 
-def _time(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -143,7 +142,7 @@ def find_different_issuers(alive: Sequence[MonitorNode]) -> InstallationProblem 
         hosts.setdefault(monitor.issuer, set()).add(monitor.host)
     if len(hosts) < 2:
         return None
-    named = "; ".join(f"{_short(issuer)} on {', '.join(sorted(on))}" for issuer, on in sorted(hosts.items()))
+    named = "; ".join(f"{_shorten_issuer(issuer)} on {', '.join(sorted(on))}" for issuer, on in sorted(hosts.items()))
     if all(issuer.startswith("internal ") for issuer in hosts):
         seen = f"Monitors use {len(hosts)} internal CAs, of which clients may trust only one ({named})"
         remedy = "copy the directory `ca` of one monitor's state directory to the others, and restart those"
@@ -153,12 +152,12 @@ def find_different_issuers(alive: Sequence[MonitorNode]) -> InstallationProblem 
     return InstallationProblem("monitors", seen, remedy, is_critical=True)
 
 
-def _short(issuer: str) -> str:
+def _shorten_issuer(issuer: str) -> str:
     kind, _, rest = issuer.partition(" ")
     return f"internal {rest[:8]}" if kind == "internal" else issuer
 
 
-def _certificates(status: InstallationStatus) -> Iterator[InstallationProblem]:
+def _certificate_problems(status: InstallationStatus) -> Iterator[InstallationProblem]:
     span = next(span for span in status.certificates if span.from_days is None)
     if expired := span.count:
         seen = (
@@ -173,7 +172,7 @@ def _certificates(status: InstallationStatus) -> Iterator[InstallationProblem]:
         yield InstallationProblem("certificates", seen, remedy, is_critical=True)
 
 
-def _revocations(status: InstallationStatus) -> Iterator[InstallationProblem]:
+def _revocation_problems(status: InstallationStatus) -> Iterator[InstallationProblem]:
     waiting = status.revocations
     if waiting.oldest_seconds > UNREVOKED_SECONDS:
         which = f"{waiting.count:,} certificates wait" if waiting.count > 1 else "A certificate waits"
@@ -190,10 +189,10 @@ def _last_error(example: str | None, count: int) -> str:
     return f"`frontage certificate show {example or 'DOMAIN'}` has the last error{which}"
 
 
-def _orders(status: InstallationStatus) -> Iterator[InstallationProblem]:
+def _order_problems(status: InstallationStatus) -> Iterator[InstallationProblem]:
     for failing in status.failing_orders:
         if failing.count > MOST_FAILING_ORDERS:
-            seen = f"{failing.count} certificate orders fail for one reason ({_clause(failing.reason)})"
+            seen = f"{failing.count} certificate orders fail for one reason ({_without_full_stop(failing.reason)})"
             remedy = f"`frontage certificate show {failing.example}` prints the state of one of them"
             yield InstallationProblem("certificate orders", seen, remedy)
     for used in status.ledger:
@@ -205,7 +204,7 @@ def _orders(status: InstallationStatus) -> Iterator[InstallationProblem]:
             )
 
 
-def _work(status: InstallationStatus) -> Iterator[InstallationProblem]:
+def _overdue_work(status: InstallationStatus) -> Iterator[InstallationProblem]:
     for queue in status.queues:
         if queue.oldest_seconds is not None and queue.oldest_seconds > OVERDUE_SECONDS:
             seen = f"Overdue {queue.name}: {queue.count:,}, the first for {queue.oldest_seconds / 60:,.0f} minutes"
@@ -215,7 +214,7 @@ def _work(status: InstallationStatus) -> Iterator[InstallationProblem]:
         yield InstallationProblem("webhooks", seen, "see whether monitors reach the internet")
 
 
-def _checks(status: InstallationStatus) -> Iterator[InstallationProblem]:
+def _dns_check_problems(status: InstallationStatus) -> Iterator[InstallationProblem]:
     if not status.checks.is_healthy and any(monitor.is_alive for monitor in status.monitors):
         yield InstallationProblem("DNS checks", "DNS checks are not well", status.checks.reason or "no reason given")
     if status.alarms_held:

@@ -10,7 +10,7 @@ from common.settings import HostPort
 
 
 def cannot_listen(address: HostPort, variable: str, error: OSError) -> OperatorError:
-    """`variable`: the setting that names the address."""
+    """Make the error for an address that cannot be listened on. `variable`: the setting that names the address."""
     return OperatorError(f"{variable}: {_explain(address, variable, error)}")
 
 

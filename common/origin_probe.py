@@ -73,11 +73,13 @@ class OriginProbe:
             return None
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
-                return await self._ask(url, await self._addresses(url), domain, application)
+                return await self._ask(url, await self._resolve(url), domain, application)
         except TimeoutError as error:
             raise Unreachable("timeout", "it did not answer in time") from error
         except aiohttp.ClientConnectorCertificateError as error:
-            raise Unreachable("certificate", f"its certificate is not valid for it{_why(error)}") from error
+            raise Unreachable(
+                "certificate", f"its certificate is not valid for it{_certificate_fault(error)}"
+            ) from error
         except aiohttp.ClientSSLError as error:
             raise Unreachable("tls", "TLS with it failed") from error
         except (aiohttp.ClientConnectionError, OSError) as error:
@@ -98,7 +100,7 @@ class OriginProbe:
             onward = await _find_redirect(session, other, headers, server_name)
             return RootRedirect(str(other), _other_root(other, domain, onward) is not None)
 
-    async def _addresses(self, url: ApplicationUrl) -> list[str]:
+    async def _resolve(self, url: ApplicationUrl) -> list[str]:
         """Resolve the URL's host.
 
         Raises: `Unreachable`.
@@ -151,7 +153,7 @@ async def _fetch_head(
         return answer.headers.get("Location") if answer.status in _REDIRECTS else None
 
 
-def _why(error: aiohttp.ClientConnectorCertificateError) -> str:
+def _certificate_fault(error: aiohttp.ClientConnectorCertificateError) -> str:
     """Return the reason that OpenSSL gives, such as ``certificate has expired``."""
     cause = error.certificate_error
     return f" ({cause.verify_message})" if isinstance(cause, ssl.SSLCertVerificationError) else ""

@@ -221,7 +221,7 @@ class Group:
             output.pass_on()
 
     def pass_output_on(self) -> None:
-        """From now on, copy the output of the children, except ``ready``, to standard output."""
+        """Copy the output of the children, except ``ready``, to standard output from now on."""
         self._is_passing_on = True
         for output in self._outputs.values():
             output.pass_on()

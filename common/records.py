@@ -166,7 +166,7 @@ def matches(record: Record, values: Collection[str]) -> bool:
     if record.type == "SOA":  # as much of it as was given
         return any(f"{answered} ".startswith(f"{normal} ") for answered in values)
     if record.type == "TXT":
-        return not _readings(value, normal).isdisjoint(values)
+        return not _possible_values(value, normal).isdisjoint(values)
     return normal in values
 
 
@@ -253,7 +253,7 @@ def _text_value(text: str) -> str:
     return text_of(b"".join(_unescaped(chunk[1]) for chunk in _CHUNK.finditer(text)))
 
 
-def _readings(text: str, normal: str) -> set[str]:
+def _possible_values(text: str, normal: str) -> set[str]:
     """Return what else a text may mean, from people who took it from a form or from a zone file."""
     readings = {normal}
     if not _QUOTED_TEXT.fullmatch(text.strip()):

@@ -215,7 +215,7 @@ class DiagnosisService:
         identities = await find_identities(self.enrolment.database, self.settings)
         return Caa(
             authorization,
-            tuple(caa.named(authorization.records)),
+            tuple(caa.list_allowed_cas(authorization.records)),
             forbids=not any(caa.may_issue(authorization.records, names, account) for names, account in identities),
         )
 

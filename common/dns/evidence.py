@@ -28,7 +28,10 @@ class Statement:
 
 
 def as_json(statements: Iterable[Statement], doubted: Collection[Question]) -> list[dict[str, Any]]:
-    """In the order they were made; where there are too many, those about `doubted` questions stay."""
+    """Return statements as JSON, in the order they were made.
+
+    Where there are too many, those about `doubted` questions stay.
+    """
     kept = list(statements)
     if len(kept) > MOST_STATEMENTS:
         kept.sort(key=lambda statement: statement.question not in doubted)

@@ -52,7 +52,7 @@ _TYPES: Mapping[str, int] = MappingProxyType({kind: int(dns.rdatatype.from_text(
 _CNAME, _SOA = _TYPES["CNAME"], _TYPES["SOA"]
 
 
-class _Unread(Exception):
+class _UnsupportedMessage(Exception):
     """A message that this module does not read."""
 
 
@@ -95,11 +95,11 @@ def read_reply(message: bytes, query: bytes, kind: RecordType) -> Answer | None:
     """
     try:
         return _read_reply(message, _question(query), kind)
-    except (_Unread, struct.error, IndexError):
+    except (_UnsupportedMessage, struct.error, IndexError):
         return None
 
 
-class _Found(NamedTuple):
+class _RecordPosition(NamedTuple):
     """A record of a reply, unread.
 
     `begins`: where its name begins; `position`: where its data begins.
@@ -133,30 +133,30 @@ def _read_reply(message: bytes, question: bytes, kind: RecordType) -> Answer | N
     return None if rcode else _records(message, own_name, kind, answers)
 
 
-def _sections(message: bytes, position: int) -> tuple[list[_Found], list[_Found]]:
+def _sections(message: bytes, position: int) -> tuple[list[_RecordPosition], list[_RecordPosition]]:
     """Return the records of the answer and the authority section, all of class IN.
 
-    Raises: `_Unread`.
+    Raises: `_UnsupportedMessage`.
     """
     _, _, _, answers, authorities, additionals = _HEAD.unpack_from(message)
-    found: list[_Found] = []
+    found: list[_RecordPosition] = []
     for number in range(answers + authorities + additionals):
         begins, position = position, _after_name(message, position)
         record_type, record_class, ttl, size = _RECORD.unpack_from(message, position)
         position += _RECORD.size
         if number < answers + authorities:
             if record_class != _INTERNET or ttl > LARGEST_TTL:
-                raise _Unread
-            found.append(_Found(begins, record_type, ttl, position, size))
+                raise _UnsupportedMessage
+            found.append(_RecordPosition(begins, record_type, ttl, position, size))
         elif record_type == _OPT and ttl >> 24:  # the upper bits of an error code (RFC 6891 §6.1.3)
-            raise _Unread
+            raise _UnsupportedMessage
         position += size
     if position != len(message):
-        raise _Unread
+        raise _UnsupportedMessage
     return found[:answers], found[answers:]
 
 
-def _records(message: bytes, own_name: bytes, kind: RecordType, found: Sequence[_Found]) -> Answer | None:
+def _records(message: bytes, own_name: bytes, kind: RecordType, found: Sequence[_RecordPosition]) -> Answer | None:
     if not found or any(each.type != _TYPES[kind] or not _has_name(message, each.begins, own_name) for each in found):
         return None
     values = dict.fromkeys(_value(message, each.position, each.size, kind) for each in found)
@@ -168,10 +168,10 @@ def _has_name(message: bytes, position: int, own_name: bytes) -> bool:
     return is_pointer or message[position:][: len(own_name)].lower() == own_name
 
 
-def _is_above(message: bytes, soa: _Found, own_name: bytes) -> bool:
+def _is_above(message: bytes, soa: _RecordPosition, own_name: bytes) -> bool:
     """Return whether the zone of an SOA record has the name, itself or below.
 
-    Raises: `_Unread`.
+    Raises: `_UnsupportedMessage`.
     """
     _value(message, soa.position, soa.size, "SOA")
     zone = _read_name(message, soa.begins, _after_name(message, soa.begins)).encode().split(b".")
@@ -205,11 +205,11 @@ def _after_name(message: bytes, position: int) -> int:
 def _value(message: bytes, position: int, size: int, kind: RecordType) -> str:
     """Return a record's value in normal form (`common.records`).
 
-    Raises: `_Unread`.
+    Raises: `_UnsupportedMessage`.
     """
     data = message[position : position + size]
     if len(data) < size:
-        raise _Unread
+        raise _UnsupportedMessage
     if kind == "A" and size == 4:
         return "{}.{}.{}.{}".format(*data)
     if kind == "AAAA" and size == 16:
@@ -222,7 +222,7 @@ def _value(message: bytes, position: int, size: int, kind: RecordType) -> str:
         return _start_of_authority(message, position, position + size)
     if kind == "MX" and size > 2:
         return f"{int.from_bytes(data[:2])} {_read_name(message, position + 2, position + size)}"
-    raise _Unread
+    raise _UnsupportedMessage
 
 
 def _start_of_authority(message: bytes, position: int, end: int) -> str:
@@ -240,31 +240,31 @@ def _joined_texts(data: bytes) -> bytes:
         position = begins + data[position]
         texts.append(data[begins:position])
     if position != len(data):
-        raise _Unread
+        raise _UnsupportedMessage
     return b"".join(texts)
 
 
 def _read_name(message: bytes, position: int, end: int) -> str:
     """Read the plain name from `position` on, which must end there at `end`.
 
-    Pointers lead only back, so it ends. Raises: `_Unread`.
+    Pointers lead only back, so it ends. Raises: `_UnsupportedMessage`.
     """
     if _after_name(message, position) != end:
-        raise _Unread
+        raise _UnsupportedMessage
     labels: list[bytes] = []
     while size := message[position]:
         if size >= _POINTER:
             target = int.from_bytes(message[position : position + 2]) & 0x3FFF
             if target >= position:
-                raise _Unread
+                raise _UnsupportedMessage
             position = target
             continue
         label = message[position + 1 : position + 1 + size]
         if len(labels) == _MOST_LABELS or len(label) < size or not _PLAIN_LABEL.fullmatch(label):
-            raise _Unread
+            raise _UnsupportedMessage
         labels.append(label)
         position += 1 + size
     name = b".".join(labels)
     if not name or len(name) > _MOST_NAME_BYTES - 2:
-        raise _Unread
+        raise _UnsupportedMessage
     return name.decode().lower()

@@ -60,7 +60,7 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True)
 class DomainClaims:
-    """One a process; every call brings its application."""
+    """Assesses applications' claims to domains. One instance per process; each call takes its application."""
 
     database: Database
     resolver: Resolver
@@ -71,7 +71,7 @@ class DomainClaims:
     async def find_eligibility(
         self, name: DomainName, cname_target: str, *, within: Pass | None = None
     ) -> EligibilityFindings:
-        """Asks within the caller's pass, or one of its own."""
+        """Find where a domain leads, within the caller's pass or one of its own."""
         if within is not None:
             return await check_eligibility(within, name, cname_target, self.service_targets, self.probe)
         async with self.resolver.open_pass() as questions:
@@ -86,7 +86,10 @@ class DomainClaims:
         within: Pass | None = None,
         findings: EligibilityFindings | None = None,
     ) -> Assessment:
-        """Asks within the caller's pass, or one of its own. `findings`: the result of an earlier `find_eligibility`."""
+        """Assess an application's claim to a domain, within the caller's pass or one of its own.
+
+        `findings`: the result of an earlier `find_eligibility`.
+        """
         async with self.database.connection() as connection:
             standing = await ownership.find_standing(connection, name, application.id)
             is_held = standing.holder not in (None, application.id)
@@ -102,10 +105,10 @@ class DomainClaims:
             if holder is not None:
                 return await self._assess_held(questions, application, name, cname_target, standing, holder)
             findings = findings or await self.find_eligibility(name, cname_target, within=questions)
-            findings = await self._rank(application, name, cname_target, standing, findings)
+            findings = await self._drop_outranked_claim(application, name, cname_target, standing, findings)
             return await self._assess_free(questions, application, name, standing, findings)
 
-    async def _rank(
+    async def _drop_outranked_claim(
         self,
         application: Application,
         name: DomainName,
@@ -113,7 +116,7 @@ class DomainClaims:
         standing: OwnershipRecord,
         findings: EligibilityFindings,
     ) -> EligibilityFindings:
-        """Without the claim by CNAME, where another application's cname target on the way outranks the claimant's."""
+        """Remove the claim by CNAME where another application's cname target on the way outranks the claimant's."""
         between = {*findings.way} - {cname_target} - self.service_targets.targets
         if findings.claim is not OwnershipClaim.CNAME or not (between or standing.is_target):
             return findings

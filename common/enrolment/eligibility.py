@@ -150,7 +150,7 @@ async def _check_root(questions: Pass, domain: str, service: ServiceTargets, pro
 
 
 def _are_ours(answers: Sequence[Answer], service: ServiceTargets) -> bool:
-    """Whether there are addresses, all known, and no others than our servers'."""
+    """Return whether there are addresses, all known, and no others than our servers'."""
     addresses = {value for answer in answers for value in answer.values}
     is_known = all(answer.outcome in (Outcome.RECORDS, Outcome.NO_DATA) for answer in answers)
     return is_known and bool(addresses) and addresses <= service.service_servers

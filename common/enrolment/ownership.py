@@ -195,7 +195,7 @@ def _may_take_by_address(name: DomainName, claimant: str, standing: OwnershipRec
 
 
 def is_proof(way: Collection[str], claimant: Party, targets: Sequence[Target]) -> bool:
-    """Whether CNAMEs that lead through the names `way` prove a domain for `claimant`.
+    """Return whether CNAMEs that lead through the names `way` prove a domain for `claimant`.
 
     `targets` are the cname targets among these names, the one that was set first first. Those of the claimant's
     organisation do not count against it.
@@ -232,7 +232,7 @@ def is_lost_target(name: str) -> bool:
 
 
 def _canonical(host: str) -> str | None:
-    """None for an address."""
+    """Return a host name in canonical form, or None for an address."""
     try:
         return parse_host_name(host)
     except InvalidName:

@@ -23,13 +23,13 @@ FindTargets: TypeAlias = Callable[[Collection[str]], Awaitable[Sequence[Target]]
 
 
 def party_of(application: Application, *cname_targets: str) -> Party:
-    """With all of its targets, where none are given."""
+    """Return an application as a party, with all of its targets where none are given."""
     targets = cname_targets or (application.cname_target, application.secure_cname_target)
     return Party(application.id, frozenset(filter(None, targets)), application.organisation_id)
 
 
 async def has_txt_record(questions: Pass, name: DomainName, application_id: str) -> bool:
-    """Whether a TXT record gives the domain, which no application holds, to this one."""
+    """Return whether a TXT record gives the domain, which no application holds, to this one."""
     host, value = txt_record(name.text, application_id)
     return value in (await questions.ask_confirmed(host, "TXT")).values
 

@@ -140,7 +140,7 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """Shut the server down, by force after a time-out, and remove the socket directory. Idempotent."""
         if self._process is not None:
-            _end(self._process)
+            _stop_process(self._process)
             self._process = None
         if self._socket_dir is not None:
             _remove_socket_dir(self._socket_dir)
@@ -243,7 +243,7 @@ def _as_arguments(settings: dict[str, str]) -> Iterator[str]:
         yield f"{name}={value}"
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _stop_process(process: subprocess.Popen[bytes]) -> None:
     """Request a fast shutdown, then an immediate one, then SIGKILL."""
     for number, seconds in (
         (signal.SIGINT, _FAST_STOP_SECONDS),

@@ -117,7 +117,7 @@ async def _check_caa(authorization: Authorization, issuer: AcmeIssuer, domain: s
         return
     identity = await issuer.identify()
     if not caa.may_issue(authorization.records, identity.names, identity.account_url):
-        allowed = ", ".join(caa.named(authorization.records)) or "no authority"
+        allowed = ", ".join(caa.list_allowed_cas(authorization.records)) or "no authority"
         raise IssuanceFailed(
             f"the CAA records of {authorization.name} let {allowed} issue, and not"
             f" {identity.names[0] if identity.names else issuer.authority} for {domain}",

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from common.caa import Authorization, find_authorization, may_issue, named
+from common.caa import Authorization, find_authorization, list_allowed_cas, may_issue
 from common.dns import Answer, Outcome
 from common.records import RecordType
 
@@ -116,7 +116,7 @@ def test_authority_that_does_not_say_its_name_is_stopped_only_where_nobody_may()
 
 
 def test_names_for_people() -> None:
-    assert named(["0 issue B.example; x=y", "0 issue ;", "0 iodef mailto:a@b", "0 issue a.example"]) == [
+    assert list_allowed_cas(["0 issue B.example; x=y", "0 issue ;", "0 iodef mailto:a@b", "0 issue a.example"]) == [
         "b.example",
         "a.example",
     ]
