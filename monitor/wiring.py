@@ -39,7 +39,7 @@ from monitor.checks.checking import Checking
 from monitor.claims import Runner
 from monitor.concurrency_shares import ConcurrencyShares
 from monitor.connect.enrolment import FlowEnrolment
-from monitor.connect.steps import Steps
+from monitor.connect.steps import FlowSteps
 from monitor.connect.steps import make_runner as make_flow_runner
 from monitor.origin_watch import OriginWatch
 from monitor.rdap_bootstrap import BootstrapRefresh
@@ -146,7 +146,7 @@ class MonitorWiring:
         targets, own_names = ServiceTargets.of(settings), OwnNames.of(settings)
         claims = DomainClaims(database, resolver, targets, own_names, self._edge_probe())
         origin_probe = OriginProbe(self._policy, settings.dns_servers)
-        steps = Steps(
+        steps = FlowSteps(
             database,
             self.clock,
             ZoneInspector(resolver, database, settings),

@@ -70,7 +70,7 @@ class _Failed(FrontageError):
 
 
 def enrolments_of(flow: Flow) -> list[Enrolment]:
-    """What is to be done, in order: products by name, then what is monitored."""
+    """Return the enrolments that the flow's records ask for, in order: products by name, then what is monitored."""
     assert flow.domain is not None
     found: dict[tuple[Product, str], Enrolment] = {}
     for each in flow.requested:
@@ -97,7 +97,10 @@ class FlowEnrolment:
     """Where a browser opens an enrolled name."""
 
     async def enrol(self, flow: Flow) -> Flow:
-        """Do all that is pending, as changes of the application's. Raises: `FenceLost`, `DatabaseUnavailable`."""
+        """Do all pending enrolments, as changes that the application makes, and return the flow with their outcomes.
+
+        Raises: `FenceLost`, `DatabaseUnavailable`.
+        """
         async with self.database.connection() as connection:
             application = await get_application(connection, flow.application_id)
         with acting(Actor("api", flow.application_id, flow.request_id or flow.id)):
@@ -107,6 +110,7 @@ class FlowEnrolment:
         return flow
 
     async def _enrol_one(self, flow: Flow, application: Application, number: int) -> Flow:
+        """Do one enrolment, or record why it failed."""
         wanted = flow.enrolments[number]
         try:
             if isinstance(wanted, MonitorEnrolment):
@@ -116,11 +120,16 @@ class FlowEnrolment:
             return await self._fail(flow, number, error.code, str(error))
 
     async def _fail(self, flow: Flow, number: int, code: str, hint: str) -> Flow:
+        """Record that an enrolment failed."""
         async with self.database.transaction() as connection:
             failed = replace(flow.enrolments[number], status="failed", code=code, hint=hint)
             return await _note(connection, flow, number, failed)
 
     async def _watch(self, flow: Flow, wanted: MonitorEnrolment, number: int) -> Flow:
+        """Have the records of the flow's host monitored.
+
+        Raises: `_Failed`.
+        """
         assert flow.domain is not None
         key = MonitoredKey(flow.application_id, flow.domain, flow.subdomain)
         records, labels, is_unchanged = wanted.records, Labels(flow.user_id, flow.job_id), False
@@ -137,7 +146,10 @@ class FlowEnrolment:
             return await _note(connection, flow, number, done)
 
     async def _enrol_name(self, flow: Flow, application: Application, wanted: ProductEnrolment, number: int) -> Flow:
-        """Raises: `_Failed`."""
+        """Enrol a name in Power or Secure.
+
+        Raises: `_Failed`.
+        """
         request = EnrolmentRequest(
             wanted.product,
             _parsed(wanted.name),
@@ -163,13 +175,20 @@ class FlowEnrolment:
 
 
 async def _refuse_ended(connection: Connection, flow: Flow) -> None:
-    """Raises: `_Failed` where what the flow came from was taken back."""
+    """Refuse a flow whose link, configuration, key or secret was taken back.
+
+    Raises: `_Failed`.
+    """
     end = await connect_flows.find_end(connection, flow.id, locks=True)
     if end is not None:
         raise _Failed(end)
 
 
 def _parsed(text: str) -> DomainName:
+    """Parse the name.
+
+    Raises: `_Failed`.
+    """
     try:
         return parse_domain(text)
     except InvalidName as error:
@@ -177,7 +196,10 @@ def _parsed(text: str) -> DomainName:
 
 
 async def _note(connection: Connection, flow: Flow, number: int, enrolment: Enrolment) -> Flow:
-    """In the caller's transaction. Raises: `FenceLost`."""
+    """Store the outcome of one enrolment in the caller's transaction.
+
+    Raises: `FenceLost`.
+    """
     enrolments = [*flow.enrolments]
     enrolments[number] = enrolment
     return await connect_flows.note(connection, flow, enrolments=enrolments)

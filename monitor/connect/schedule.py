@@ -1,4 +1,4 @@
-"""When a flow's records are looked for. Pure.
+"""Decides when a flow's records are looked for. Pure.
 
 At once, after 10, 20, 40 … seconds, then every 10 minutes; after 72 hours no more (`TIMEOUT`).
 """
@@ -14,10 +14,11 @@ _FIRST_SECONDS = 10.0
 _LONGEST_SECONDS = 600.0
 
 
-def next_look(now: datetime, looks: int) -> datetime:
-    """After the `looks`-th look."""
-    return now + timedelta(seconds=retry_pause_seconds(looks, first=_FIRST_SECONDS, longest=_LONGEST_SECONDS))
+def next_search(now: datetime, searches: int) -> datetime:
+    """Return when to look for the records next, after so many searches."""
+    return now + timedelta(seconds=retry_pause_seconds(searches, first=_FIRST_SECONDS, longest=_LONGEST_SECONDS))
 
 
 def is_over(since: datetime, now: datetime) -> bool:
+    """Return whether the records have been looked for long enough."""
     return now - since >= TIMEOUT

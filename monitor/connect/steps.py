@@ -3,7 +3,7 @@
 A step ends in one transaction under the flow's fence: the move, and the event that it causes. After a kill -9 at any
 moment the lease lapses and another monitor does the step again.
 
-    checking                the zone is looked at, and a plan made
+    checking                the zone is inspected, and a plan made
     waiting, propagating    the records are looked for, by the rules and the code of record checks. Where a root has one
                             of our addresses, twice in a row, the others are dropped: its provider takes only one
     enrolling               live records enrol their names
@@ -41,7 +41,7 @@ from common.records import as_json
 from monitor.claims import POLL_SECONDS, Runner
 from monitor.concurrency_shares import ConcurrencyShares
 from monitor.connect.enrolment import FlowEnrolment, enrolments_of
-from monitor.connect.schedule import is_over, next_look
+from monitor.connect.schedule import is_over, next_search
 
 AT_ONCE = 32
 
@@ -56,7 +56,7 @@ _STATUSES: Mapping[RecordVerdict, SightingStatus] = {
 
 
 class FlowQueue:
-    """`common.db.connect_flows`, fair among applications."""
+    """The queue of due flows (`common.db.connect_flows`), fair to applications."""
 
     def __init__(self, shared: ConcurrencyShares) -> None:
         self._shares = shared
@@ -65,14 +65,15 @@ class FlowQueue:
         self.next_due_seconds = connect_flows.next_due_seconds
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Flow]:
+        """Claim up to `most` due flows, fewer where an application has its share."""
         due = await connect_flows.find_due(connection, most=2 * most, full=self._shares.full(free=most))
         chosen = self._shares.choose(due, free=most)
         return await connect_flows.claim(connection, chosen, lease_seconds=lease_seconds) if chosen else []
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """Created by the monitor's ``__main__``. `base_url` is that of sharing links."""
+class FlowSteps:
+    """Performs the steps of flows. Created by `monitor.wiring`. `base_url` is that of sharing links."""
 
     database: Database
     clock: Clock
@@ -84,13 +85,16 @@ class Steps:
     base_url: str
 
     async def perform(self, flow: Flow) -> None:
-        """Raises: `FenceLost`, `DatabaseUnavailable`."""
+        """Do the next step of a claimed flow.
+
+        Raises: `FenceLost`, `DatabaseUnavailable`.
+        """
         with self.shared.hold(flow.application_id):
             if flow.state not in (State.APPLYING, State.UNDOING) and await self._end(flow):
                 return
             match flow.state:
                 case State.CHECKING:
-                    await self._look(flow)
+                    await self._inspect(flow)
                 case State.WAITING | State.PROPAGATING:
                     await self._find_records(flow)
                 case State.ENROLLING:
@@ -103,7 +107,7 @@ class Steps:
                     await self._settle(flow, due_at=None)
 
     async def _end(self, flow: Flow) -> bool:
-        """Close a flow whose link, configuration, key or secret was taken back. Returns whether it was."""
+        """Close a flow whose link, configuration, key or secret was taken back, and return whether it was."""
         async with self.database.connection() as connection:
             end = await connect_flows.find_end(connection, flow.id)
         if end is None or not is_possible(flow.state, Move.END):
@@ -113,7 +117,8 @@ class Steps:
         await self._settle(flow, state=next_state(flow.state, Move.END), error=error, due_at=None)
         return True
 
-    async def _look(self, flow: Flow) -> None:
+    async def _inspect(self, flow: Flow) -> None:
+        """Inspect the zone and make a plan; note each part of the inspection as it is done."""
         held = flow
 
         async def note(steps: InspectionSteps) -> None:
@@ -140,6 +145,7 @@ class Steps:
         )
 
     async def _find_records(self, flow: Flow) -> None:
+        """Look for the requested records, and move on when all are live."""
         now = self.clock.now()
         records = [each.record for each in flow.requested]
         found = await self.checker.check(flow.domain or "", records, tenant=flow.application_id)
@@ -149,7 +155,7 @@ class Steps:
             are_present = [each.is_live for each in statuses]
             servers = tuple(map(str, self.inspector.settings.service_servers))
             if spare := find_spare(flow.requested, flow.domain or "", are_present, servers):
-                flow, statuses = _without(flow, spare), _left(statuses, spare)
+                flow, statuses = _without_records(flow, spare), _left(statuses, spare)
                 changes |= {"statuses": statuses, "requested": flow.requested, "looked": flow.looked}
         if all(each.is_live for each in statuses):
             state = next_state(flow.state, Move.RECORDS_FOUND)
@@ -157,9 +163,10 @@ class Steps:
         elif flow.since is not None and is_over(flow.since, now):
             await self._time_out(flow, changes)
         else:
-            await self._settle(flow, due_at=next_look(now, flow.looks + 1), **changes)
+            await self._settle(flow, due_at=next_search(now, flow.looks + 1), **changes)
 
     async def _time_out(self, flow: Flow, changes: Changes) -> None:
+        """End the search for records after `TIMEOUT`, with an event."""
         async with self.database.transaction() as connection:
             if await connect_flows.find_end(connection, flow.id, locks=True) is not None:
                 await connect_flows.settle(connection, flow, **changes)  # it is due: the next step closes it
@@ -170,7 +177,7 @@ class Steps:
             await flow_events.record(connection, settled, "domain.propagation.timeout", connect_link=link)
 
     async def _link(self, connection: Connection, flow: Flow) -> str:
-        """The address at which the missing records can be set."""
+        """Create a sharing link at which the missing records can be set, and return its address."""
         seen = zip(flow.requested, flow.statuses, strict=True)
         missing = [as_json(each.record) for each, sighting in seen if not sighting.is_live]
         config = dict(flow.config) | {"prefilledDomain": flow.host}
@@ -201,6 +208,7 @@ class Steps:
         return f"{self.base_url}/share/{share_id}"
 
     async def _enrol(self, flow: Flow) -> None:
+        """Enrol the names of live records, and finish the flow."""
         enrolled = await self.enrolment.enrol(flow)
         async with self.database.transaction() as connection:
             state = next_state(flow.state, Move.FINISH)
@@ -211,11 +219,13 @@ class Steps:
                 await connect_flows.touch(connection, settled, added_at=moment)
 
     async def _read_back(self, flow: Flow) -> None:
+        """Read the zone after an interrupted change, and settle what is in it."""
         keys = [entry.change.key for entry in flow.journal if entry.status in IN_ZONE]
         now = await self.inspector.read_sets(flow, keys)
         await self.settlement.settle(flow, now, _INTERRUPTED)
 
     async def _settle(self, flow: Flow, *, complete: bool = False, **changes: Any) -> None:
+        """Store the changes of a step and end the claim, with the events they cause."""
         async with self.database.transaction() as connection:
             settled = await connect_flows.settle(connection, flow, **changes)
             if settled.state is State.ENROLLING:
@@ -225,15 +235,16 @@ class Steps:
 
 
 def make_runner(
-    database: Database, steps: Steps, random: Random, *, poll_seconds: float = POLL_SECONDS
+    database: Database, steps: FlowSteps, random: Random, *, poll_seconds: float = POLL_SECONDS
 ) -> Runner[Flow]:
+    """Create the runner of flows. The role runs it."""
     return Runner(
         database, FlowQueue(steps.shared), steps.perform, concurrency=AT_ONCE, random=random, poll_seconds=poll_seconds
     )
 
 
-def _without(flow: Flow, numbers: Collection[int]) -> Flow:
-    """The flow without some of its records, and without what a person would type for them."""
+def _without_records(flow: Flow, numbers: Collection[int]) -> Flow:
+    """Return the flow without some of its records, and without what a person would type for them."""
     looked = None if flow.looked is None else flow.looked.without(numbers)
     return replace(flow, requested=_left(flow.requested, numbers), looked=looked)
 
@@ -247,7 +258,7 @@ def _abandoned_at(clock: Clock) -> datetime:
 
 
 def _statuses_of_plan(domain: str, found: ZoneInspection) -> list[RecordSighting]:
-    """What the look knows of the requested records already: those whose set is kept are there."""
+    """Return what the inspection knows of the requested records already: those whose set is kept are there."""
     kept = {change.key for change in found.plan.changes if change.action == "keep"}
     return [
         RecordSighting("propagated" if (each.name(domain), each.record.type) in kept else "missing")

@@ -32,7 +32,7 @@ from common.settings import HostPort
 from monitor.claims import Runner
 from monitor.concurrency_shares import ConcurrencyShares
 from monitor.connect.enrolment import FlowEnrolment
-from monitor.connect.steps import Steps, make_runner
+from monitor.connect.steps import FlowSteps, make_runner
 from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.waiting import until
@@ -220,7 +220,7 @@ def _runner(service: Service, name_server: HostPort, poll_seconds: float) -> tup
     checker = RecordChecker(resolvers, Authority(policy, port=name_server.port), clock, interval_seconds=3600.0)
     claims = DomainClaims(service.database, resolver, ServiceTargets.of(settings), OwnNames.of(settings), no_probe)
     enrolling = Enrolling(claims, policy, OriginProbe(policy, settings.dns_servers))
-    steps = Steps(
+    steps = FlowSteps(
         service.database,
         clock,
         ZoneInspector(resolver, service.database, settings),
