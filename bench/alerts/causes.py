@@ -177,7 +177,7 @@ async def _key_replaced(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _disk_of_edge_full(stage: AlertStage) -> AsyncIterator[None]:
-    """Let the second edge's supervisor write no longer file, as on a full disk, while a domain is added.
+    """Stop the second edge's supervisor from writing files beyond 16 KB, as a full disk does, and add a domain.
 
     Its log is short, since it is a file, too.
     """

@@ -47,7 +47,7 @@ class OrderJournal:
         self.placed = placed
 
     async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
-        """Count an order that is about to be placed in the CA's ledger.
+        """Count in the CA's ledger an order that is about to be placed.
 
         Raises: `IssuanceFailed` (rate_limited), `FenceLost`, `DatabaseUnavailable`.
         """
