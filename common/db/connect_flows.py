@@ -47,7 +47,7 @@ KEPT_DAYS = 30
 ABANDONED_SECONDS = 24 * 60 * 60.0
 """A flow without a change for so long, before anything was written, is closed."""
 MOST_OPEN = 5000
-"""Of an application."""
+"""The most open flows of an application."""
 
 _ID = re.compile(r"flw_[0-9a-f]{32}")
 
@@ -79,7 +79,10 @@ class FlowChanged(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A row. JSON columns are types of `common.flows`. Claimed or not, `fence` and `attempts` are the row's."""
+    """A flow of the connect modal. JSON columns are types of `common.flows`.
+
+    Claimed or not, `fence` and `attempts` are the row's.
+    """
 
     id: str
     application_id: str
@@ -120,10 +123,12 @@ class Flow:
 
     @property
     def key(self) -> str:
+        """Return what identifies the claim in its table: the flow's id."""
         return self.id
 
     @property
     def tenant(self) -> str:
+        """Return the application, between which monitors share their slots."""
         return self.application_id
 
     @property
@@ -133,13 +138,14 @@ class Flow:
 
     @property
     def host(self) -> str | None:
+        """Return the whole name that the flow sets up; None while none is chosen."""
         if self.domain is None:
             return None
         return f"{self.subdomain}.{self.domain}" if self.subdomain else self.domain
 
 
 class Changes(TypedDict, total=False):
-    """Columns to write; what is left out stays."""
+    """The columns to write; a column that is left out stays."""
 
     state: State
     user_id: str | None
@@ -166,8 +172,11 @@ class Changes(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class FlowRights:
-    """What a new flow may do, and what ends it. `secret_generation`: the oldest client secret that its token, its link
-    or its configuration hangs on; None for none. `by_key`: the API key that began it."""
+    """The rights of a new flow, and what ends it.
+
+    `secret_generation`: the oldest client secret that its token, its link or its configuration hangs on; None for none.
+    `by_key`: the API key that began it.
+    """
 
     vouched: bool = False
     by_browser: bool = True
@@ -187,7 +196,10 @@ async def create(
     job_id: str | None = None,
     rights: FlowRights = FlowRights(),
 ) -> Flow:
-    """A flow without a domain, in the caller's transaction. Raises: `TooManyOpen`."""
+    """Create a flow without a domain, in the caller's transaction.
+
+    Raises: `TooManyOpen`.
+    """
     is_full = await connection.fetchval(
         "select count(*) >= $2 from (select from connect_flows where application_id = $1 and due_at is not null"
         " limit $2) open",
@@ -226,17 +238,18 @@ async def create(
 
 
 def new_job_id() -> str:
+    """Return a new random id of a job."""
     return f"job_{secrets.token_hex(12)}"
 
 
 async def find(connection: Connection, flow_id: str, application_id: str) -> Flow | None:
-    """The application's flow; None if there is none."""
+    """Return the application's flow; None if there is none."""
     flow = await find_any(connection, flow_id)
     return None if flow is None or flow.application_id != application_id else flow
 
 
 async def find_any(connection: Connection, flow_id: str) -> Flow | None:
-    """A flow whose application is not known from the request: one that a Domain Connect provider sends back."""
+    """Return the flow, whichever application has it, or None: for a request that does not name the application."""
     if not _ID.fullmatch(flow_id):
         return None
     row = await connection.fetchrow(f"select {_COLUMNS} from connect_flows where id = $1", flow_id)
@@ -244,12 +257,16 @@ async def find_any(connection: Connection, flow_id: str) -> Flow | None:
 
 
 async def find_versions(connection: Connection, flow_ids: Collection[str]) -> dict[str, int]:
+    """Return the version of each of the flows that exist."""
     rows = await connection.fetch("select id, version from connect_flows where id = any($1)", list(flow_ids))
     return {row["id"]: row["version"] for row in rows}
 
 
 async def move(connection: Connection, flow: Flow, **changes: Unpack[Changes]) -> Flow:
-    """Write a person's move; whatever worker held the row no longer does. Raises: `FlowChanged`."""
+    """Write a person's move; whatever worker held the row no longer does.
+
+    Raises: `FlowChanged`.
+    """
     changes["request_id"] = current_request_id() or flow.request_id
     moved = await _write(
         connection,
@@ -271,8 +288,12 @@ async def wake(connection: Connection) -> None:
 
 
 async def begin(connection: Connection, flow: Flow, *, lease_seconds: float, **changes: Unpack[Changes]) -> Flow:
-    """As `move`, and hold the row under a lease: what follows is written by `settle`. If the holder dies, the row is
-    due when the lease lapses. Raises: `FlowChanged`."""
+    """Write a person's move, and hold the row under a lease: what follows is written by `settle`.
+
+    If the holder dies, the row is due when the lease lapses.
+
+    Raises: `FlowChanged`.
+    """
     changes["request_id"] = current_request_id() or flow.request_id
     begun = await _write(
         connection,
@@ -289,12 +310,18 @@ async def begin(connection: Connection, flow: Flow, *, lease_seconds: float, **c
 
 
 async def settle(connection: Connection, flow: Flow, **changes: Unpack[Changes]) -> Flow:
-    """Write a worker's move and end its lease. Raises: `FenceLost`."""
+    """Write a worker's move and end its lease.
+
+    Raises: `FenceLost`.
+    """
     return await _write_held(connection, flow, "lease_until = null, attempts = 0, last_error = null", changes)
 
 
 async def note(connection: Connection, flow: Flow, **changes: Unpack[Changes]) -> Flow:
-    """Write how far a worker has come; its lease stays. Raises: `FenceLost`."""
+    """Write how far a worker has come; its lease stays.
+
+    Raises: `FenceLost`.
+    """
     return await _write_held(connection, flow, "attempts = 1", changes)
 
 
@@ -306,6 +333,10 @@ async def touch(connection: Connection, flow: Flow, **changes: Unpack[Changes]) 
 
 
 async def _write_held(connection: Connection, flow: Flow, lease: str, changes: Changes) -> Flow:
+    """Write the row if the flow's holder still holds it.
+
+    Raises: `FenceLost`.
+    """
     written = await _write(connection, flow, "fence = $2 and lease_until is not null", flow.fence, lease, changes)
     if written is None:
         raise _TABLE.lost(flow)
@@ -315,12 +346,13 @@ async def _write_held(connection: Connection, flow: Flow, lease: str, changes: C
 _WRITTEN: Mapping[str, str] = MappingProxyType(
     {"due_at": "case when ended is null or {0}::timestamptz is null then {0}::timestamptz else clock_timestamp() end"}
 )
-"""How a column is written, where not as given: a flow that was ended is closed at once."""
+"""The SQL by which a column is written, where not as given: a flow that was ended is closed at once."""
 
 
 async def _write(
     connection: Connection, flow: Flow, condition: str, value: int, assignments: str, changes: Changes
 ) -> Flow | None:
+    """Write the columns and assignments if the condition on `value` is met, and return the flow; None if it is not."""
     columns: list[str] = []
     values: list[object] = []
     for column, given in changes.items():
@@ -339,6 +371,7 @@ async def _write(
 
 
 def _as_stored(given: object) -> object:
+    """Return the value as its column stores it: types of `common.flows` as JSON, alone or in lists."""
     if isinstance(given, _Stored):
         return given.as_json()
     return [_as_stored(each) for each in given] if isinstance(given, list | tuple) else given
@@ -383,8 +416,10 @@ async def end_of_key(connection: Connection, key_id: str) -> None:
 
 
 async def find_end(connection: Connection, flow_id: str, *, locks: bool = False) -> str | None:
-    """Return why the flow goes no further, as a code; None while it may. `locks`: it is not ended before the caller's
-    transaction is."""
+    """Return why the flow goes no further, as a code; None while it may.
+
+    `locks`: it is not ended before the caller's transaction is.
+    """
     end: str | None = await connection.fetchval(
         f"select coalesce(ended, case when not {is_of_living_secret('connect_flows')} then $2 end)"
         f" from connect_flows where id = $1 {'for no key update' if locks else ''}",
@@ -412,11 +447,12 @@ _CLAIM = f"""
 
 
 async def find_due(connection: Connection, *, most: int, full: Collection[str]) -> list[Flow]:
-    """Due flows, the longest due first, but for those of the applications that are `full`."""
+    """Return due flows, the longest due first, but for those of the applications that are `full`."""
     return [read_flow(row) for row in await connection.fetch(_DUE, most, list(full))]
 
 
 async def claim(connection: Connection, chosen: Collection[Flow], *, lease_seconds: float) -> list[Flow]:
+    """Claim those of the flows that are still due and free, for `lease_seconds`."""
     return [read_flow(row) for row in await connection.fetch(_CLAIM, [flow.id for flow in chosen], lease_seconds)]
 
 
@@ -424,6 +460,7 @@ extend = _TABLE.extend
 
 
 async def postpone(connection: Connection, flow: Flow, /, *, delay_seconds: float, last_error: str) -> None:
+    """End the claim after an error of ours, and make the flow due again in `delay_seconds`."""
     await _TABLE.try_write(
         connection,
         flow,
@@ -434,19 +471,22 @@ async def postpone(connection: Connection, flow: Flow, /, *, delay_seconds: floa
 
 
 async def next_due_seconds(connection: Connection, /) -> float | None:
+    """Return in how many seconds the next flow is due: negative when overdue, None without one."""
     return await _TABLE.next_due_seconds(connection)
 
 
 def read_flow(row: Record | Mapping[str, Any]) -> Flow:
-    """Parse a row."""
+    """Return the flow that a row of ``connect_flows`` holds."""
     return Flow(**{column: _READ[column](value) if column in _READ else value for column, value in row.items()})
 
 
 def _each(read: Callable[[Any], _T]) -> Callable[[Any], tuple[_T, ...]]:
+    """Return a function that reads a list, each item by `read`."""
     return lambda stored: tuple(map(read, stored))
 
 
 def _if_any(read: Callable[[Any], _T]) -> Callable[[Any], _T | None]:
+    """Return a function that reads a value by `read`, and None as None."""
     return lambda stored: None if stored is None else read(stored)
 
 
@@ -463,4 +503,4 @@ _READ: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "error": _if_any(FlowProblem.from_json),
     }
 )
-"""How a column is read, where not as it is stored."""
+"""The function that reads a column, where it is not used as it is stored."""
