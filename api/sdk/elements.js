@@ -102,6 +102,18 @@ export function externalLink(text, href) {
 }
 
 /**
+ * What a server or a provider has answered, in its own words: for those who look into it.
+ *
+ * @param {string} summary
+ * @param {...(string | null | undefined)} answers
+ * @returns {HTMLElement | null}  null where there is none
+ */
+export function details(summary, ...answers) {
+  const text = answers.filter(Boolean).join(" ");
+  return text ? el("details", {}, el("summary", {}, summary), el("p", { class: "small", lang: "en", dir: "auto" }, text)) : null;
+}
+
+/**
  * A button that copies `text`, and shows that it has.
  *
  * @param {string} text

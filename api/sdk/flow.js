@@ -76,9 +76,9 @@ export function stepOf(flow) {
     case "halted":
       return "halted";
     case "waiting":
-      return flow.way === "manual" ? "manual" : flow.handover?.returned === "done" ? "records" : "login";
+      return flow.way === "manual" ? stepByHand(flow) : flow.handover?.returned === "done" ? "records" : "login";
     case "propagating":
-      return flow.way === "manual" ? "manual" : "records";
+      return flow.way === "manual" ? stepByHand(flow) : "records";
     case "enrolling":
       return "records";
     case "timed_out":
@@ -92,6 +92,11 @@ export function stepOf(flow) {
     default:
       return "domain";
   }
+}
+
+/** Nothing is to be typed where the zone has every record already. @param {Flow} flow @returns {Step} */
+function stepByHand(flow) {
+  return flow.plan?.isEmpty && flow.records.every(({ status }) => status === "propagated") ? "records" : "manual";
 }
 
 /**

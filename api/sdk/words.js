@@ -62,7 +62,8 @@ export const ENGLISH = Object.freeze({
 
   way_title: "How do you want to set it up?",
   way_lead: "The DNS of {domain} is hosted at {provider}.",
-  way_empty: "All records are in place already.",
+  way_empty: "All records are in place already",
+  way_empty_lead: "{domain} has all records that are needed. There is nothing to copy and nothing to change.",
   way_best: "Recommended",
   way_domain_connect: "Automatically, at {provider}",
   way_domain_connect_text: "Sign in at {provider} and confirm. Takes about a minute.",
@@ -119,6 +120,7 @@ export const ENGLISH = Object.freeze({
   failure_interrupted: "The change was interrupted before its end. Try again.",
   failure_not_written: "{provider} took the change, but its name servers do not show it.",
   failure_provider_refused: "{provider} refuses the change.",
+  failure_other: "The changes could not be made. Try again, or choose another way.",
   failure_credentials_missing: "Something is missing here, or has another form.",
   plan_changed: "The settings of {domain} have changed meanwhile. Nothing was written; here is the new plan.",
 
@@ -162,6 +164,7 @@ export const ENGLISH = Object.freeze({
   done_lead: "It is live with HTTPS, and its certificate renews itself.",
   done_lead_plain: "All records are live.",
   done_open: "Open {domain}",
+  done_failed: "Its DNS is right, but the domain could not be connected. Contact {application}.",
   done_enrolled: "It is connected already, with other settings. Only {application} can change them.",
   undo: "Undo the changes",
   undo_title: "Undo the changes at {domain}?",
@@ -182,7 +185,7 @@ export const ENGLISH = Object.freeze({
   error_configuration: "{application} has not allowed this set-up. Contact {application}.",
   error_ended: "{application} has ended this set-up. Ask there for a new link, or begin again there.",
   error_domain: "This set-up is for another domain.",
-  error_other: "It could not be done: {reason}",
+  error_other: "This did not work. Try again in a moment.",
   error_number: "Number of this request, for support: {id}",
   details: "Details",
 });

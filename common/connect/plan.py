@@ -6,6 +6,7 @@ Rules
     a conflicting record (`common.domain_check.conflicts`) leaves its set; a requested one that is there already stays
     SPF texts and CAA sets are merged, everything else that conflicts is replaced
     where a name is to lead to us by A records, its AAAA records that lead elsewhere go, and the other way round
+    what a wildcard CNAME of the zone answers as requested is kept, while nothing is written at or beneath the name
     what no plan can mend (a delegated host, a circle of CNAMEs, an SPF record that grows too long) stands in `blocked`
     the digest covers each set before and after: a zone in which they are the same has the same plan
 """
@@ -37,7 +38,7 @@ def make_plan(
     blocked = [*blocked]
     blocked += [each.reason for each in conflicts if each.rule in _NOT_MENDABLE]
     blocked += [each.reason for each in conflicts if each.rule is Rule.SPF and each.suggested is None]
-    sets = _Sets(view)
+    sets = _Sets(view, _answered_by_wildcard(requested, view))
     for conflict in conflicts:
         if conflict.rule not in _NOT_MENDABLE:
             sets.resolve(conflict)
@@ -45,6 +46,23 @@ def make_plan(
         sets.request(each.record)
     _end_other_family(requested, view, sets)
     return Plan(tuple(sets.changes()), tuple(dict.fromkeys(blocked)))
+
+
+def _answered_by_wildcard(requested: Sequence[Requested], view: ZoneView) -> frozenset[str]:
+    """Return the names that a wildcard CNAME leads where they are to go. A record that is written at such a name or
+    beneath it would end that (RFC 4592 §2.2.2)."""
+    names = [each.name(view.apex) for each in requested]
+    led = {
+        name
+        for each, name in zip(requested, names, strict=True)
+        if each.record.type == "CNAME"
+        and view.host(name).wildcard is not None
+        and matches(each.record, view.host(name).answer("CNAME").values)
+    }
+    written = [
+        name for each, name in zip(requested, names, strict=True) if name not in led or each.record.type != "CNAME"
+    ]
+    return frozenset(name for name in led if not any(other == name or other.endswith(f".{name}") for other in written))
 
 
 def _end_other_family(requested: Sequence[Requested], view: ZoneView, sets: _Sets) -> None:
@@ -71,8 +89,9 @@ class _Set:
 class _Sets:
     """The record sets of one plan in the making, in the order in which they were met."""
 
-    def __init__(self, view: ZoneView) -> None:
+    def __init__(self, view: ZoneView, answered_by_wildcard: frozenset[str]) -> None:
         self._view = view
+        self._answered_by_wildcard = answered_by_wildcard
         self._sets: dict[SetKey, _Set] = {}
 
     def resolve(self, conflict: Conflict) -> None:
@@ -125,7 +144,9 @@ class _Sets:
     def _at(self, name: str, kind: RecordType) -> _Set:
         if (name, kind) not in self._sets:
             host = self._view.host(name)
-            values, ttl = list(host.values(kind)), host.answer(kind).ttl_seconds or _DEFAULT_TTL
+            is_answered = kind == "CNAME" and name in self._answered_by_wildcard
+            values = list(host.answer(kind).values if is_answered else host.values(kind))
+            ttl = host.answer(kind).ttl_seconds or _DEFAULT_TTL
             self._sets[name, kind] = _Set(values, [*values], ttl, ttl, False, [])
         return self._sets[name, kind]
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser import SESSION_LOOP, axe, screenshot
-from tests.sdk.scripted_api import CONFIG, PLANNED, WAYS, ScriptedApi, connect, open_page, shows
+from tests.sdk.scripted_api import ADD, CONFIG, PLANNED, WAYS, ScriptedApi, connect, open_page, shows
 from tests.sdk.test_steps import LIVE, MANUAL, RECORDING, closed_with, opened_at
 
 pytestmark = SESSION_LOOP
@@ -259,3 +259,106 @@ async def test_a_title_does_not_break_inside_a_domain(chromium: Browser) -> None
     await expect(name).to_have_text("shop.customer.example")
     lines = await name.evaluate("e => e.getClientRects().length")
     assert lines == 1
+
+
+RIGHT = PLANNED | {"records": LIVE, "plan": {"digest": "d3", "isEmpty": True, "changes": [ADD | {"action": "keep"}]}}
+KINDS: dict[str, dict[str, Any]] = {
+    "desktop": {},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 360, "height": 740}},
+    "phone-dark": {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_dns_that_is_right_already_goes_on_with_one_click_and_copies_nothing(
+    chromium: Browser, kind: str
+) -> None:
+    page, api = await opened_at(chromium, RIGHT, "way", **KINDS[kind])
+    await expect(page.get_by_role("heading", name="All records are in place already")).to_be_visible()
+    await expect(page.get_by_text("There is nothing to copy")).to_be_visible()
+    await expect(page.get_by_text("Live")).to_be_visible()
+    await screenshot(page, f"right-already-{kind}")
+    assert await axe(page) == []
+    api.on["apply"] = MANUAL
+    await page.get_by_role("button", name="Continue").click()
+    await shows(page, "records")
+    await expect(page.locator("dialog .copy")).to_have_count(0)
+    await expect(page.get_by_role("button", name="Choose another way")).to_have_count(0)
+    assert await page.evaluate("window.steps") == ["domain", "way", "records"]
+
+
+async def test_a_record_that_went_meanwhile_is_there_to_copy(chromium: Browser) -> None:
+    page, api = await opened_at(chromium, RIGHT, "way")
+    api.on["apply"] = MANUAL
+    await page.get_by_role("button", name="Continue").click()
+    await shows(page, "records")
+    api.set(records=PLANNED["records"])
+    await shows(page, "manual")
+    await expect(page.get_by_role("button", name="Copy: CNAME Target")).to_be_visible()
+
+
+RAW = "RRSet modify failed: 0x2F <zone locked>"
+RAW_AT: dict[str, tuple[dict[str, Any], str]] = {
+    "halted": (PLANNED | {"state": "halted", "error": {"code": "odd", "message": RAW, "hint": None}}, "halted"),
+    "unchecked": (PLANNED | {"state": "unchecked", "error": {"code": "servfail", "message": RAW}}, "unchecked"),
+    "handed-over": (
+        PLANNED
+        | {
+            "state": "waiting",
+            "way": "domain_connect",
+            "handover": {"url": "https://cloudline.example/", "returned": "error", "description": RAW},
+        },
+        "login",
+    ),
+    "enrolment": (
+        PLANNED
+        | {
+            "state": "finished",
+            "way": "manual",
+            "enrolments": [
+                {"product": "secure", "name": "shop.customer.example", "status": "failed", "code": "odd", "hint": RAW}
+            ],
+        },
+        "done",
+    ),
+}
+
+
+@pytest.mark.parametrize("place", RAW_AT)
+async def test_what_a_provider_answers_in_its_own_words_stands_under_details(chromium: Browser, place: str) -> None:
+    flow, step = RAW_AT[place]
+    page, _ = await opened_at(chromium, flow, step)
+    raw = page.get_by_text(RAW)
+    await expect(raw).to_have_count(1)
+    await expect(raw).to_be_hidden()
+    await page.locator("dialog summary").click()
+    await expect(raw).to_be_visible()
+    await screenshot(page, f"details-{place}")
+    assert await axe(page) == []
+
+
+async def test_a_refusal_of_the_api_stands_under_details(chromium: Browser) -> None:
+    page, api = await opened_at(chromium, PLANNED, "way")
+    api.on["apply"] = (422, {"message": "Unprocessable", "code": "odd", "hint": RAW})
+    await page.locator("[data-way=manual]").click()
+    await shows(page, "error")
+    await expect(page.get_by_role("alert").filter(has_text="This did not work.")).to_be_visible()
+    await expect(page.get_by_text(RAW)).to_be_hidden()
+    await page.locator("dialog summary").click()
+    await screenshot(page, "details-error")
+
+
+async def test_a_domain_that_is_refused_says_so_beside_the_field(chromium: Browser) -> None:
+    api = ScriptedApi()
+    api.on["create"] = (400, {"message": "Bad Request", "code": "odd", "hint": RAW})
+    page = await open_page(await chromium.new_context(), api)
+    await connect(page, CONFIG)
+    await page.keyboard.type("shop.customer.example")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert").filter(has_text="This domain cannot be connected.")).to_be_visible()
+    await expect(page.get_by_text(RAW)).to_be_hidden()
+    await page.locator("dialog summary").click()
+    await expect(page.get_by_text(RAW)).to_be_visible()
+    await screenshot(page, "details-domain")
+    assert await axe(page) == []

@@ -35,12 +35,19 @@ AFTER = {
     ("shop", "CNAME"): ["target-1.partner.test."],
     ("@", "TXT"): ['"v=spf1 include:mail.test include:partner.test -all"'],
 }
+SETTLED = "settled.test"
+"""Its wildcard leads every name to the application."""
+SETTLED_ZONE: tuple[tuple[str, str, str], ...] = (
+    (SETTLED, "NS", f"ns.{APEX}."),
+    (f"*.{SETTLED}", "CNAME", "target-1.partner.test."),
+)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def over_knot(server_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     """One installation; each test leaves the zone as it was."""
-    zones = {"test": zone_file(PARENT), APEX: zone_file(CUSTOMER)}
+    above = (*PARENT, (SETTLED, "NS", f"ns.{APEX}."))
+    zones = {"test": zone_file(above), APEX: zone_file(CUSTOMER), SETTLED: zone_file(SETTLED_ZONE)}
     api, probe_port = free_ports(2)
     async with (
         fresh_database(server_dsn) as dsn,
@@ -161,6 +168,23 @@ async def test_a_root_domain_gets_the_records_for_roots(chromium: Browser, over_
         await page.get_by_role("button", name="Undo now").click()
         await shows(page, "undone")
         assert await over_knot.values(APEX, "A") == []
+
+
+async def test_a_name_that_a_wildcard_leads_to_us_is_connected_with_one_click(
+    chromium: Browser, over_knot: World
+) -> None:
+    shop = f"shop.{SETTLED}"
+    async with partner_page(chromium, over_knot) as on:
+        page = on.page
+        await on.connect(dnsRecords=CONFIG["dnsRecords"][:1], prefilledDomain=shop)
+        await shows(page, "way")
+        await expect(page.get_by_role("heading", name="All records are in place already")).to_be_visible()
+        await page.get_by_role("button", name="Continue").click()
+        await shows(page, "done")
+        await screenshot(page, "wildcard-done")
+        steps = [detail["step"] for detail in await on.events("onFrontageStepChange")]
+        assert "manual" not in steps, "there is nothing to copy"
+        assert [each["domain"] for each in await on.events("onSuccess")] == [shop]
 
 
 async def rotate_secret(world: World, used_by: PartnerPage | None = None) -> None:

@@ -259,6 +259,7 @@ async def test_a_blocked_window_leaves_a_link(chromium: Browser) -> None:
     await expect(link).to_have_attribute("href", url)
     await expect(link).to_have_attribute("rel", "noopener noreferrer")
     api.set(handover=handover | {"returned": "error", "error": "server_error", "description": "<i>locked</i>"})
+    await page.locator("dialog summary").click()
     await expect(page.get_by_text("<i>locked</i>")).to_be_visible()
     api.on["plan"] = CHECKING
     await page.get_by_role("button", name="Choose another way").click()

@@ -1,6 +1,6 @@
 /** What is being looked at, live; and what to do when the DNS does not answer. */
 
-import { button, el, icon } from "../elements.js";
+import { button, details, el, icon } from "../elements.js";
 
 /** The API's names of what it looks at, in its order, each with the key of its words. */
 const LOOKS = Object.freeze({ provider: "checking_provider", records: "checking_records", ways: "checking_ways" });
@@ -55,8 +55,7 @@ export function uncheckedStep(modal) {
     title: words.of(`${kind}_title`, { domain: modal.host }),
     body: [
       el("p", { class: "lead" }, words.of(`${kind}_lead`)),
-      flow?.error?.message &&
-        el("details", {}, el("summary", {}, words.of("details")), el("p", { class: "small" }, [flow.error.message, flow.error.hint].filter(Boolean).join(" "))),
+      details(words.of("details"), flow?.error?.message, flow?.error?.hint),
     ],
     actions: isUnregistered ? actions.reverse() : actions,
   };

@@ -1,7 +1,7 @@
 /** The first step: which domain. */
 
 import { displayName, readDomain } from "../domain_input.js";
-import { el, icon, submitButton } from "../elements.js";
+import { details, el, icon, submitButton } from "../elements.js";
 
 /** @typedef {import("../modal.js").Modal} Modal */
 /** @typedef {import("../modal.js").StepContent} StepContent */
@@ -82,11 +82,13 @@ function domainField(modal, isSecond) {
     })
   );
   const problem = el("p", { id: "problem", class: "problem", role: "alert", hidden: true });
+  const answer = el("div", {});
   const hint = el("p", { id: "hint", class: "hint", "aria-live": "polite", hidden: true });
 
   /** @param {string | null} text */
   const showProblem = (text) => {
     problem.hidden = text === null;
+    answer.replaceChildren();
     problem.replaceChildren(icon("warning"), el("span", {}, text ?? ""));
     input.setAttribute("aria-invalid", String(text !== null));
   };
@@ -131,10 +133,11 @@ function domainField(modal, isSecond) {
   };
   const showRefusal = () => {
     if (modal.error) {
-      showProblem([words.of("domain_refused"), modal.error.hint].filter(Boolean).join(" "));
+      showProblem(words.of("domain_refused"));
+      answer.replaceChildren(details(words.of("details"), modal.error.hint) ?? "");
       input.focus();
     }
   };
   const label = el("label", { for: "domain" }, words.of(isSecond ? "domain_other" : "domain_label"));
-  return { input, read, showRefusal, element: el("div", { class: "field" }, label, input, problem, hint) };
+  return { input, read, showRefusal, element: el("div", { class: "field" }, label, input, problem, answer, hint) };
 }

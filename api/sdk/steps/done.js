@@ -1,6 +1,6 @@
 /** The end: live, with a link that opens once the certificate is there; or taken back. */
 
-import { button, el, icon } from "../elements.js";
+import { button, details, el, icon } from "../elements.js";
 import { servedNames } from "../flow.js";
 import { certificateItem } from "./records.js";
 import { REFUSALS } from "./error.js";
@@ -46,7 +46,12 @@ export function doneStep(modal) {
           "div",
           { class: "note warn" },
           icon("warning", "warn"),
-          el("p", {}, el("bdi", {}, enrolment.name), `: ${reasonOf(modal, enrolment)}`),
+          el(
+            "div",
+            {},
+            el("p", {}, el("bdi", {}, enrolment.name), `: ${reasonOf(modal, enrolment)}`),
+            details(words.of("details"), enrolment.hint),
+          ),
         ),
       ),
       place,
@@ -62,9 +67,9 @@ export function doneStep(modal) {
 }
 
 /** Why a name was not enrolled. @param {Modal} modal @param {any} enrolment */
-function reasonOf({ words, applicationName }, { code, hint }) {
+function reasonOf({ words, applicationName }, { code }) {
   const key = code === "already_enrolled" ? "done_enrolled" : REFUSALS[code];
-  return key ? words.of(key, { application: applicationName }) : `${words.of("certificate_failed")}. ${hint ?? ""}`;
+  return words.of(key ?? "done_failed", { application: applicationName });
 }
 
 /** To a name that opens over HTTPS. @param {Modal} modal @param {any} enrolment */

@@ -1,6 +1,6 @@
 /** A request that failed for no reason that its step knows. */
 
-import { button, el, icon } from "../elements.js";
+import { button, details, el, icon } from "../elements.js";
 
 const FAILURES = Object.freeze({
   token_refused: "error_token",
@@ -33,7 +33,6 @@ export const REFUSALS = Object.freeze({
 export function errorStep(modal) {
   const { words, error } = modal;
   const key = REFUSALS[error?.apiCode ?? ""] ?? FAILURES[/** @type {keyof typeof FAILURES} */ (error?.code)] ?? "error_other";
-  const reason = error?.hint ?? error?.message ?? "";
   return {
     title: words.of("error_title"),
     body: [
@@ -41,8 +40,9 @@ export function errorStep(modal) {
         "div",
         { class: "note bad", role: "alert" },
         icon("warning", "bad"),
-        el("p", {}, words.of(key, { reason, application: modal.applicationName })),
+        el("p", {}, words.of(key, { application: modal.applicationName })),
       ),
+      details(words.of("details"), error?.message, error?.hint),
       error?.requestId && el("p", { class: "small field" }, words.nodes("error_number", { id: el("code", {}, error.requestId) })),
     ],
     actions: [

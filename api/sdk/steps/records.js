@@ -1,6 +1,6 @@
 /** Writing the records, and each of them going live as the API sees it. */
 
-import { button, code, el, icon } from "../elements.js";
+import { button, code, details, el, icon } from "../elements.js";
 import { noticeOf } from "./changes.js";
 
 /** @typedef {import("../modal.js").Modal} Modal */
@@ -37,8 +37,7 @@ export function haltedStep(modal) {
   const provider = modal.providerName || way?.provider || words.of("your_server");
   const values = { provider, domain: flow?.domain ?? "" };
   const { code: failure, message, hint } = flow?.error ?? {};
-  const key = ["wrong_token", "not_allowed"].includes(failure) ? "token_wrong" : `failure_${failure}`;
-  const reason = [message, hint].filter(Boolean).join(" ");
+  const known = ["wrong_token", "not_allowed"].includes(failure) ? "token_wrong" : `failure_${failure}`;
   return {
     title: words.of(hasWritten ? "halted_title" : "halted_nothing_title"),
     body: [
@@ -47,9 +46,9 @@ export function haltedStep(modal) {
         "div",
         { class: "note bad", role: "alert" },
         icon("warning", "bad"),
-        el("p", {}, words.has(key) ? words.of(key, values) : reason),
+        el("p", {}, words.of(words.has(known) ? known : "failure_other", values)),
       ),
-      words.has(key) && reason && el("details", {}, el("summary", {}, words.of("details")), el("p", { class: "small", lang: "en" }, reason)),
+      details(words.of("details"), message, hint),
       hasWritten && el("ul", { class: "list" }, written.map((entry) => writtenItem(entry))),
     ],
     actions: [
@@ -82,7 +81,7 @@ export function recordsStep(modal) {
   const other = button(words.of("domain_connect_other"), () => modal.lookAgain(), { kind: "plain" });
   let shown = "";
   const update = () => {
-    if (modal.flow?.state !== "waiting") {
+    if (!isHandedOver(modal)) {
       other.remove(); // the records are live
     }
     const { records = [], enrolments = [] } = modal.flow ?? {};
@@ -108,7 +107,7 @@ export function recordsStep(modal) {
     ],
     actions: [
       ...(modal.canUndo ? [button(words.of("undo"), () => modal.show("undo"), { kind: "plain", icon: "undo" })] : []),
-      ...(modal.flow?.state === "waiting" ? [other] : []),
+      ...(isHandedOver(modal) ? [other] : []),
     ],
     update,
   };
@@ -133,6 +132,11 @@ export function timeoutStep(modal) {
   };
 }
 
+/** Whether a provider's page has confirmed the change, and the DNS does not show it yet. @param {Modal} modal */
+function isHandedOver({ flow }) {
+  return flow?.state === "waiting" && flow.way === "domain_connect";
+}
+
 /**
  * A record and whether it is live.
  *
@@ -140,7 +144,7 @@ export function timeoutStep(modal) {
  * @param {any} record
  * @param {{isLookedFor?: boolean}} [now] whether the API still looks for it by itself
  */
-function liveItem({ words, flow }, record, { isLookedFor = true } = {}) {
+export function liveItem({ words, flow }, record, { isLookedFor = true } = {}) {
   const isLive = record.status === "propagated";
   const name = record.host === "@" ? flow?.domain : `${record.host}.${flow?.domain}`;
   return el(

@@ -1,9 +1,10 @@
 /** How the records get into the zone: the choice, the credentials, and the way through a provider's own page. */
 
-import { button, el, externalLink, icon, submitButton } from "../elements.js";
+import { button, details, el, externalLink, icon, submitButton } from "../elements.js";
 import { changesExisting, changesOf } from "../flow.js";
 import { changeCards, noticeOf } from "./changes.js";
 import { credentialFields } from "./credentials.js";
+import { liveItem } from "./records.js";
 
 /** @typedef {import("../modal.js").Modal} Modal */
 /** @typedef {import("../modal.js").StepContent} StepContent */
@@ -25,7 +26,10 @@ export function wayStep(modal) {
   if (flow?.plan?.isEmpty && manual) {
     return {
       title: words.of("way_empty"),
-      body: [el("p", { class: "lead" }, el("bdi", {}, modal.host))],
+      body: [
+        el("p", { class: "lead" }, words.of("way_empty_lead", { domain: modal.host })),
+        el("ul", { class: "list" }, flow.records.map((record) => liveItem(modal, record))),
+      ],
       actions: [button(words.of("continue"), () => modal.apply(manual), { kind: "primary" })],
     };
   }
@@ -147,8 +151,9 @@ export function loginStep(modal) {
   const way = flow?.ways?.find((each) => each.way === "domain_connect");
   const values = { provider: providerOf(modal, way ?? {}) };
   const waiting = el("p", {});
-  const reason = el("p", { class: "small" });
   const note = el("div", { class: "note", role: "status" });
+  const reason = el("div", {});
+  let shown = "";
   const again = el(
     "a",
     { class: "button secondary", target: "_blank", rel: "noopener noreferrer" },
@@ -159,8 +164,10 @@ export function loginStep(modal) {
     const { url, returned, description } = modal.flow?.handover ?? {};
     const key = returned ? "refused" : modal.isWindowBlocked ? "blocked" : modal.isWindowClosed ? "closed" : "waiting";
     waiting.textContent = words.of(`domain_connect_${key}`, values);
-    reason.textContent = description ?? "";
-    note.replaceChildren(returned ? icon("warning", "warn") : icon("wait", "spin"), el("div", {}, waiting, reason));
+    note.replaceChildren(returned ? icon("warning", "warn") : icon("wait", "spin"), el("div", {}, waiting));
+    if (shown !== (shown = description ?? "")) {
+      reason.replaceChildren(details(words.of("details"), description) ?? ""); // what is open stays so while it is the same
+    }
     if (url) {
       again.setAttribute("href", url);
     }
@@ -171,6 +178,7 @@ export function loginStep(modal) {
     body: [
       el("p", { class: "lead" }, words.of("domain_connect_text", values)),
       note,
+      reason,
     ],
     actions: [button(words.of("domain_connect_other"), () => modal.lookAgain(), { kind: "plain" }), again],
     update,

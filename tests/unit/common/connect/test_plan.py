@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from common.connect.plan import (
     is_changed_since,
     journal_of,
@@ -34,6 +36,12 @@ def view(**hosts: dict[RecordType, tuple[str, ...]]) -> ZoneView:
     return ZoneView(APEX, EMPTY, EMPTY, EMPTY, views)
 
 
+def with_wildcard(zone: ZoneView, *names: str) -> ZoneView:
+    """The zone in which these names are answered by its wildcard."""
+    answered = {name: replace(host, wildcard=f"*.{APEX}") for name, host in zone.hosts.items() if name in names}
+    return replace(zone, hosts={**zone.hosts, **answered})
+
+
 def plan(zone: ZoneView, *requested: Requested) -> Plan:
     return make_plan(requested, zone, find_conflicts([each.record for each in requested], zone))
 
@@ -59,6 +67,26 @@ def test_what_is_there_is_kept_and_the_plan_is_empty() -> None:
     same = plan(view(shop={"CNAME": ("t.example",)}), record("CNAME", "shop", "T.example."))
     assert shown(same) == [("keep", "CNAME", ("t.example",), ("t.example",))]
     assert not same.to_write
+
+
+def test_what_a_wildcard_cname_answers_as_requested_is_kept() -> None:
+    zone = with_wildcard(view(shop={"CNAME": ("t.example",)}), f"shop.{APEX}")
+    same = plan(zone, record("CNAME", "shop", "t.example."), record("TXT", "@", "verify=2"))
+    assert [each.action for each in same.changes] == ["keep", "add"]
+    other = plan(zone, record("CNAME", "shop", "u.example."))
+    assert shown(other) == [("add", "CNAME", (), ("u.example",))], "a record of its own hides the wildcard's"
+
+
+def test_a_record_at_or_beneath_a_name_ends_the_answers_of_its_wildcard() -> None:
+    """RFC 4592 §2.2.2: the name exists then, if only as a part of another."""
+    led: dict[RecordType, tuple[str, ...]] = {"CNAME": ("t.example",)}
+    zone = with_wildcard(view(shop=led, **{"mail.shop": led}), f"shop.{APEX}", f"mail.shop.{APEX}")
+    shop, mail = record("CNAME", "shop", "t.example."), record("CNAME", "mail.shop", "t.example.")
+    assert not plan(zone, shop, mail).to_write
+    written = plan(zone, shop, record("CNAME", "mail.shop", "u.example."))
+    assert [(each.host, each.action) for each in written.changes] == [("shop", "add"), ("mail.shop", "add")]
+    beside = plan(zone, shop, record("TXT", "_verify.shop", "x"))
+    assert [(each.host, each.action) for each in beside.changes] == [("shop", "add"), ("_verify.shop", "add")]
 
 
 def test_texts_of_other_purposes_stay() -> None:
