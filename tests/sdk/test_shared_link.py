@@ -233,6 +233,35 @@ async def test_the_links_own_page_opens_the_modal(chromium: Browser, server_dsn:
         await screenshot(page, "shared-link")
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("desktop", {}),
+        ("dark", {"color_scheme": "dark"}),
+        ("phone", {"viewport": {"width": 360, "height": 740}}),
+        ("phone-dark", {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark"}),
+    ],
+)
+async def test_the_links_page_has_a_button_that_copies_each_value(
+    chromium: Browser, server_dsn: str, tmp_path: Path, kind: str, options: dict[str, Any]
+) -> None:
+    granted = {"permissions": ["clipboard-read", "clipboard-write"]}
+    async with stage(chromium, server_dsn, tmp_path, **options, **granted) as on:
+        page = await on.open_page((await on.share())["link"])
+        await shows(page, "conflicts")
+        await page.get_by_role("button", name="Close").first.click()
+        await page.wait_for_function("document.querySelector('frontage-connect') === null")
+        values = await page.locator("td code").all_inner_texts()
+        assert values == ["CNAME", "shop", TARGET, "300"]
+        for label, value in zip(("Type", "Host", "Value", "TTL"), values, strict=True):
+            button = page.get_by_role("button", name=f"Copy: {label}")
+            await button.click()
+            await expect(button).to_have_text("Copied")
+            assert await page.evaluate("navigator.clipboard.readText()") == value
+        await screenshot(page, f"shared-link-copied-{kind}")
+        assert await axe(page) == []
+
+
 async def test_without_javascript_the_links_page_has_the_records_to_create(
     chromium: Browser, server_dsn: str, tmp_path: Path
 ) -> None:
@@ -240,6 +269,7 @@ async def test_without_javascript_the_links_page_has_the_records_to_create(
         mail = {"type": "MX", "host": "@", "value": "mx.{SLD}.partner.test", "ttl": 300, "priority": "20"}
         page = await on.open_page((await on.share(dnsRecords=[*CONFIG["dnsRecords"], mail]))["link"])
         await screenshot(page, "shared-link-without-javascript")
+        assert await page.locator("button:visible").count() == 0
         rows = await page.locator("tbody tr").all_inner_texts()
         assert [row.split() for row in rows] == [
             ["CNAME", "shop", TARGET, "300"],
