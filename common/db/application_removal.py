@@ -27,7 +27,7 @@ from common.db.session import Connection
 
 _MOST_COUNTED = 1_000_000
 _MOST_INTERRUPTED = 100
-_DOMAINS = 50
+_DOMAINS_A_BATCH = 50
 """The names of one batch, which holds their locks until it is committed: 15 ms or so."""
 
 Step: TypeAlias = Callable[[Connection, str], Awaitable[int]]
@@ -108,7 +108,7 @@ async def _lock(connection: Connection, application_id: str) -> None:
 
 
 async def _remove_domains(connection: Connection, application_id: str) -> int:
-    names = await domains.list_names(connection, application_id=application_id, most=_DOMAINS)
+    names = await domains.list_names(connection, application_id=application_id, most=_DOMAINS_A_BATCH)
     if names:
         await domains.remove_all(connection, names, application_id)
     return len(names)
@@ -211,7 +211,7 @@ async def remove_all(database: Database, application_id: str, progress: Progress
     Returns how many rows were removed, by the stages' words.
     """
     async with database.connection() as connection:
-        request_id = await _request_of(connection, application_id)
+        request_id = await _find_request_id(connection, application_id)
     removed = {stage.words: 0 for stage in STAGES}
     is_gone = False
     with caused_by(request_id):
@@ -239,7 +239,7 @@ async def _remove_stage(
             progress(stage, removed[stage.words])
 
 
-async def _request_of(connection: Connection, application_id: str) -> str | None:
+async def _find_request_id(connection: Connection, application_id: str) -> str | None:
     """Return the id of the request that asked for the deletion, or None where a command did."""
     request_id: str | None = await connection.fetchval(
         "select request_id from audit where subject = $1 and action = 'application.delete' and request_id is not null"

@@ -75,8 +75,8 @@ async def record(
         application_id,
         action,
         subject,
-        _bounded(before),
-        _bounded(after),
+        _shorten(before),
+        _shorten(after),
     )
 
 
@@ -100,7 +100,7 @@ async def record_many(
         actor.request_id,
         application_id,
         action,
-        [{"subject": subject, "after": _bounded(each)} for subject, each in after.items()],
+        [{"subject": subject, "after": _shorten(each)} for subject, each in after.items()],
     )
 
 
@@ -174,21 +174,21 @@ async def list_entries(
     return [AuditEntry(**row) for row in rows]
 
 
-def _bounded(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _shorten(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the values with long texts cut: the log states what changed, and keeps no copy of it."""
     if values is None:
         return None
-    return {name: _cut(value) for name, value in values.items()}
+    return {name: _shorten_value(value) for name, value in values.items()}
 
 
-def _cut(value: Any) -> Any:
+def _shorten_value(value: Any) -> Any:
     """Return the value as the log stores it: texts of 300 characters, lists of 50 items at most, times in ISO 8601."""
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         return f"{value[:_LONGEST_TEXT]}… ({len(value)} characters)"
     if isinstance(value, list | tuple) and len(value) > 50:
-        return [*(_cut(each) for each in value[:50]), f"… ({len(value)} in all)"]
+        return [*(_shorten_value(each) for each in value[:50]), f"… ({len(value)} in all)"]
     if isinstance(value, list | tuple):
-        return [_cut(each) for each in value]
+        return [_shorten_value(each) for each in value]
     if isinstance(value, datetime):
         return value.isoformat()
     return value

@@ -287,7 +287,7 @@ async def list_part(connection: Connection, wanted: DomainListQuery) -> ListPart
         if found is not None:
             return found
     most = min(enough, _WALKED)
-    if wanted.is_of_many and _own_names(wanted, most) == _own_names(wanted, _WINDOW):
+    if wanted.is_of_many and _names_per_application(wanted, most) == _names_per_application(wanted, _WINDOW):
         return part  # of so many applications a longer walk would read the same names
     return await _walk(connection, wanted, most)
 
@@ -326,7 +326,7 @@ async def _walk(connection: Connection, wanted: DomainListQuery, most: int) -> L
     list goes on after it.
     """
     query = _Statement(wanted)
-    own = _own_names(wanted, most) if wanted.is_of_many else most
+    own = _names_per_application(wanted, most) if wanted.is_of_many else most
     branches, order = query.branches(own, by_text=False), query.order
     if not branches:
         return ListPart([], None)
@@ -342,7 +342,7 @@ async def _walk(connection: Connection, wanted: DomainListQuery, most: int) -> L
     return ListPart(rows, None if is_over else _key(found[-1]))
 
 
-def _own_names(wanted: DomainListQuery, most: int) -> int:
+def _names_per_application(wanted: DomainListQuery, most: int) -> int:
     """Return how many names of each application a walk of `most` reads."""
     return max(_FEWEST_OWN, most // len(wanted.applications or (None,)))
 
@@ -376,7 +376,7 @@ class _Statement:
 
     def branches(self, limit: int, *, by_text: bool) -> str:
         """Return the SQL of each source's next rows, found in its index; empty when the list has none after the key."""
-        parts = [part for source in self._sources() for part in self._of_source(source, limit, by_text)]
+        parts = [part for source in self._sources() for part in self._source_selects(source, limit, by_text)]
         return " union all ".join(f"({part})" for part in parts)
 
     def held(self) -> str:
@@ -410,11 +410,11 @@ class _Statement:
         pattern = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         return f"{name} like {self._value(f'%{pattern}%')}"
 
-    def _of_source(self, source: _Source, limit: int, by_text: bool) -> list[str]:
+    def _source_selects(self, source: _Source, limit: int, by_text: bool) -> list[str]:
         """Return the SQL of a table's next rows, one select for each index that is read."""
         selects = []
         for status, is_well in self._statuses(source):
-            branch = _Branch(source, self._lead_of(source, is_well))
+            branch = _Branch(source, self._lead_column(source, is_well))
             # A bound on where the list begins is part of the key: beside it, Postgres would begin at the bound alone.
             begins = bool(status) and isinstance(branch.lead, str) and is_well != self._descending
             bound = ("least" if self._descending else "greatest") if begins and self._lead == "lapses_at" else None
@@ -430,9 +430,9 @@ class _Statement:
             is_bounded = bound is not None and self._wanted.after is not None
             conditions = [*([status] if status and not is_bounded else []), *after]
             if by_text:
-                selects.append(self._of_text(branch, columns, conditions, limit))
+                selects.append(self._indexed_select(branch, columns, conditions, limit))
             else:
-                selects += self._of_applications(branch, columns, conditions, limit)
+                selects += self._application_selects(branch, columns, conditions, limit)
         return selects
 
     def _statuses(self, source: _Source) -> Iterator[tuple[str, bool | None]]:
@@ -449,7 +449,7 @@ class _Statement:
             else:
                 yield "", None
 
-    def _lead_of(self, source: _Source, is_well: bool | None) -> str | bool | datetime | None:
+    def _lead_column(self, source: _Source, is_well: bool | None) -> str | bool | datetime | None:
         """Return the order's first column in the table's terms, or the value that all rows of the branch have of it."""
         match self._lead:
             case "added_at":
@@ -460,7 +460,7 @@ class _Statement:
                 return is_well
         return None
 
-    def _of_applications(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> list[str]:
+    def _application_selects(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> list[str]:
         """Return, for each product, a select that an index answers in the list's order."""
         source, ids = branch.source, self._wanted.applications
         products = [self._wanted.product] if self._wanted.product else ["power", "secure"]
@@ -474,10 +474,10 @@ class _Statement:
                 own.append(f"application_id = {self._value(ids[0])}")
                 selects.append(_select(branch, columns, own, self._sorted(branch, product_is_fixed=True), limit))
             else:
-                selects.append(self._of_many_applications(branch, columns, own, limit))
+                selects.append(self._merged_select(branch, columns, own, limit))
         return selects
 
-    def _of_many_applications(self, branch: _Branch, columns: str, own: Sequence[str], limit: int) -> str:
+    def _merged_select(self, branch: _Branch, columns: str, own: Sequence[str], limit: int) -> str:
         """Return the SQL that finds the applications' rows among every application's next rows, if there are enough.
 
         A search always merges each application's, since of what holds its text every application's next rows have
@@ -489,7 +489,7 @@ class _Statement:
         each = _select(branch, columns, [*own, "application_id = owner.id"], of_one, limit)
         merged = f"select each_own.* from unnest({owners}::text[]) owner (id) cross join lateral ({each}) each_own"
         if self._wanted.text:
-            return self._known_of_many(owners, branch, columns, own, limit)
+            return self._search_select(owners, branch, columns, own, limit)
         # No index has all applications' well rows apart: if they were few, a condition would walk far to find so many.
         is_listed = source.well if source.well in own else "true"
         all_rows = _select(
@@ -501,7 +501,7 @@ class _Statement:
         )
         return _filter_all_rows(all_rows, _NAMES_PER_APPLICATION * len(ids), owners, limit, merged)
 
-    def _known_of_many(self, owners: str, branch: _Branch, columns: str, own: Sequence[str], limit: int) -> str:
+    def _search_select(self, owners: str, branch: _Branch, columns: str, own: Sequence[str], limit: int) -> str:
         """Return the SQL of each application's next names that match, and the one after which they may go on (`ends`).
 
         The square root of the applications, those whose names end first, are read on: in all twice as many names are
@@ -523,7 +523,7 @@ class _Statement:
             f" union all {of_each('crowded', limit * more)}"
         )
 
-    def _of_text(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> str:
+    def _indexed_select(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> str:
         """Return the select of a table's rows that the index of name parts finds."""
         source, ids = branch.source, self._wanted.applications
         own = [*conditions, self.matches(source.name)]

@@ -16,7 +16,7 @@ from asyncpg import Connection, Record
 
 from common.db.domains import STATUS_NOW, Product, Status
 
-_NEAR = 1000
+_MOST_SKIPPED = 1000
 _SETTLED_AT_ONCE = 1000
 _SETTLED_ROUNDS = 5
 
@@ -108,13 +108,13 @@ async def list_page(
     *,
     offset: int,
     limit: int,
-    near: int = _NEAR,
+    most_skipped: int = _MOST_SKIPPED,
 ) -> DomainPage:
     """Return the application's domains in the order they were added, and how many there are, as of one moment.
 
-    `near`: so many domains may be passed over to find the page.
+    `most_skipped`: so many domains may be passed over to find the page.
     """
-    statement, values = _PAGE_OF_ALL, [application_id, product, offset, limit, near]
+    statement, values = _PAGE_OF_ALL, [application_id, product, offset, limit, most_skipped]
     if status is not None:
         statement, values = _PAGE_OF_STATUS, [*values, status == "active"]
     rows = await connection.fetch(statement, *values)

@@ -15,8 +15,8 @@ from common.db.ca_ledger import HOUR_SECONDS, WAITS_FOR_LIMIT, Limits, share_of
 from common.db.session import Connection
 
 MOST_COUNTED = 100_000
-_AROUND = (WAITS_FOR_LIMIT.rstrip(": "), WAITS_FOR_LIMIT.rstrip("y: ") + "z")
-"""What `WAITS_FOR_LIMIT` lies between in every collation, so that an index finds it."""
+_LAST_ERROR_BOUNDS = (WAITS_FOR_LIMIT.rstrip(": "), WAITS_FOR_LIMIT.rstrip("y: ") + "z")
+"""The texts between which `WAITS_FOR_LIMIT` lies in every collation, so that an index finds it."""
 _WINDOW_HOURS = ca_ledger.ACCOUNT_WINDOW_SECONDS / HOUR_SECONDS
 
 
@@ -55,7 +55,7 @@ async def read_progress(connection: Connection, limits: Limits) -> IssuanceProgr
         " (select count(*) from (select from orders where due_at <= now() limit $4) due) as due,"
         " (select count(*) from ca_ledger where kind = 'order' and taken_at > now() - interval '1 hour') as last_hour,"
         " (select count(*) from ca_ledger where kind = 'order' and taken_at > now() - interval '1 day') as last_day",
-        *_AROUND,
+        *_LAST_ERROR_BOUNDS,
         WAITS_FOR_LIMIT,
         MOST_COUNTED,
     )

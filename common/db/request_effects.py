@@ -15,8 +15,8 @@ from common.db.audit import AuditEntry
 from common.db.session import Connection
 
 MOST_EVENTS = 100
-_OF_A_DOMAIN = ("power/", "secure/", "")
-"""What stands before a domain in the feed's keys."""
+_DOMAIN_KEY_PREFIXES = ("power/", "secure/", "")
+"""The beginnings of the feed's keys that a domain follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ async def find_effects(connection: Connection, request_id: str, entries: Sequenc
         from orders where domain = any($3) and application_id = any($4) and request_id = $1
         """,
         request_id,
-        [prefix + subject for subject in subjects for prefix in _OF_A_DOMAIN],
+        [prefix + subject for subject in subjects for prefix in _DOMAIN_KEY_PREFIXES],
         subjects,
         applications,
     )

@@ -22,7 +22,7 @@ from common.db.revocations import RevocationBacklog
 from common.db.session import Connection
 
 MOST_COUNTED = 100_000
-_REASONS = 10
+_MOST_REASONS = 10
 _MOST_FAILING = 10_000
 _VARIABLE_PARTS = r"(?:[\w*-]+\.)+[\w-]+|https?://\S+|\d+"
 """Names, addresses and numbers: what differs from domain to domain in the words of one failure."""
@@ -257,6 +257,6 @@ async def _failing_orders(connection: Connection) -> list[FailingOrders]:
         """,
         *orders.DNS_REASONS,
         _MOST_FAILING,
-        _REASONS,
+        _MOST_REASONS,
     )
     return [FailingOrders(**row) for row in rows]

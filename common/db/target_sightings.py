@@ -21,7 +21,7 @@ from common.db.session import Connection
 EVERY_HOURS = 4
 FRESH_HOURS = 24
 LAPSE_DAYS = 7
-_AGAIN_MINUTES = 30  # where the DNS could not be asked
+_RETRY_MINUTES = 30  # where the DNS could not be asked
 KEPT_DAYS = 30  # after a name is no target any more
 
 
@@ -94,7 +94,7 @@ async def note(
     await connection.execute(
         "update target_sightings set due_at = now() + make_interval(mins => $2) where target = any($1::text[])",
         unknown,
-        _AGAIN_MINUTES,
+        _RETRY_MINUTES,
     )
 
 

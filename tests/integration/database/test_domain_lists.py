@@ -49,9 +49,11 @@ _CHANGES = (
 
 
 async def page(
-    connection: Connection, product: Product, status: Status | None, offset: int, limit: int, near: int = 0
+    connection: Connection, product: Product, status: Status | None, offset: int, limit: int, most_skipped: int = 0
 ) -> DomainPage:
-    return await domain_pages.list_page(connection, APPLICATION, product, status, offset=offset, limit=limit, near=near)
+    return await domain_pages.list_page(
+        connection, APPLICATION, product, status, offset=offset, limit=limit, most_skipped=most_skipped
+    )
 
 
 async def expect_truth(connection: Connection) -> None:
@@ -61,7 +63,7 @@ async def expect_truth(connection: Connection) -> None:
             for offset, limit in ((0, 200), (1, 3), (len(names), 5)):
                 listed = await page(connection, product, status, offset, limit)  # type: ignore[arg-type]
                 assert [each.domain for each in listed.items] == names[offset : offset + limit]
-                assert listed == await page(connection, product, status, offset, limit, near=2)  # type: ignore[arg-type]
+                assert listed == await page(connection, product, status, offset, limit, most_skipped=2)  # type: ignore[arg-type]
                 assert listed.total == len(names)
                 assert all(status in (None, each.status) for each in listed.items)
 
@@ -135,7 +137,7 @@ async def test_ten_years_of_domains_are_listed_from_few_tallies(database: Databa
         assert (await page(connection, "power", "active", 1800, 10)).total == 3650
         assert await tallies_read(connection) - before < 600
         before = await tallies_read(connection)
-        assert (await page(connection, "power", "active", 1000, 10, near=1000)).total == 3650
+        assert (await page(connection, "power", "active", 1000, 10, most_skipped=1000)).total == 3650
         assert await tallies_read(connection) - before < 100, "the place is near the beginning"
 
 
