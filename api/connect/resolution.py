@@ -72,7 +72,7 @@ def choose_domain(configuration: Configuration, text: str, subdomain: str | None
     labels = name.subdomain
     if subdomain is not None and subdomain.strip() not in ("", APEX):
         if labels is not None:
-            raise InvalidConfiguration("subdomain", f"none, as the domain has one: {labels}")
+            raise InvalidConfiguration("subdomain", f"none, as the domain already names one: {labels}")
         labels = _labels(subdomain.strip(), name.registrable)
     if labels is None and configuration.default_subdomain is not None:
         labels = _labels(configuration.default_subdomain, name.registrable)
@@ -80,10 +80,16 @@ def choose_domain(configuration: Configuration, text: str, subdomain: str | None
         labels = _DEFAULT_SUBDOMAIN
     if labels is None and configuration.force_subdomain:
         raise InvalidConfiguration(
-            "subdomain", "a subdomain: the root is not connected here", code="subdomain_required"
+            "subdomain",
+            "a subdomain, such as www: this configuration does not connect the root",
+            code="subdomain_required",
         )
     if labels is not None and not configuration.support_for_subdomains:
-        raise InvalidConfiguration("domain", f"a root domain: {name.registrable}", code="subdomain_not_supported")
+        raise InvalidConfiguration(
+            "domain",
+            f"a root domain, here {name.registrable}: this configuration connects no subdomains",
+            code="subdomain_not_supported",
+        )
     return ChosenDomain(name.registrable, labels)
 
 
@@ -163,14 +169,16 @@ def _resolve_one(
 ) -> list[Requested]:
     target = _target(template, around)
     if CNAME_TARGET in template.value + template.host and not target:
-        raise InvalidConfiguration(f"{key}.value", "an application with a cname target", code="no_cname_target")
+        raise InvalidConfiguration(
+            f"{key}.value", "an application with a cname target: set one first", code="no_cname_target"
+        )
     host = _without_empty_labels(_fill(template.host, chosen, target)) or APEX
     values = _addresses(template, around) or [
         _without_empty_labels_if_name(template, _fill(template.value, chosen, target))
     ]
     if not values:
         raise InvalidConfiguration(
-            f"{key}.value", f"an address of ours: this installation has none for {template.type}"
+            f"{key}.value", f"a record that needs no address of ours: this installation has none for {template.type}"
         )
     purpose = _purpose(configuration, key, template, chosen, target)
     return [Requested(_record(key, template, host, value, chosen.domain), purpose) for value in values]

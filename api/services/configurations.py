@@ -90,7 +90,11 @@ def named_configuration(access: Access, named: str | None) -> str | None:
     """Return the id of the configuration that the token is for, or that the request names. Raises: `Refused`."""
     claimed = access.configuration_id
     if claimed is not None and named not in (None, claimed):
-        raise Refused(FORBIDDEN, code="configuration", hint="the token is for another configuration")
+        raise Refused(
+            FORBIDDEN,
+            code="configuration",
+            hint="the token is for another configuration: leave configurationId out, or use a token for this one",
+        )
     return named if claimed is None else claimed
 
 
@@ -113,7 +117,7 @@ def beyond_rights(error: BeyondRights) -> Refused:
 
 
 def _unknown() -> Refused:
-    hint = "no such configuration, or no longer: have the server register it (POST /connect/configurations)"
+    hint = "there is no such configuration, or it has ended: have the server register it (POST /connect/configurations)"
     return Refused(NOT_FOUND, code="configuration_not_found", hint=hint)
 
 
@@ -126,7 +130,7 @@ def _read(config: Mapping[str, Any]) -> dict[str, Any]:
     stored = dict(parsed.stored)
     for key in _NOT_OF_ALL:
         if key in stored:
-            hint = f"{key}: it belongs to one customer's token, or to a sharing link; a configuration is for all"
+            hint = f"leave {key} out: a configuration is for all customers; a token or a sharing link is for one"
             raise Refused(invalid_parameter("config"), hint=hint)
     if len(json.dumps(stored).encode()) > _LARGEST_BYTES:
         raise Refused(invalid_parameter("config"), hint=f"expected at most {_LARGEST_BYTES // 1024} KB")

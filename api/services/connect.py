@@ -10,6 +10,7 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from api.access import Access
@@ -63,6 +64,20 @@ _MOST_TRIES = 3
 _FULL_SECONDS = 60.0
 _STATE_BYTES = 24
 
+_IN_WORDS: Mapping[Move, str] = MappingProxyType(
+    {
+        Move.CHOOSE: "take another domain",
+        Move.INSPECT: "be planned again",
+        Move.APPLY: "be applied",
+        Move.HAND_OVER: "be applied",
+        Move.SEARCH_AGAIN: "be checked",
+        Move.ENROL_AGAIN: "be checked",
+        Move.UNDO: "be undone",
+        Move.CLOSE: "be closed",
+    }
+)
+"""What a person asked of a flow."""
+
 Write = Callable[[Sequence[Change]], Awaitable[None]]
 """Writes changes into a zone. Raises: `WayFailed`."""
 
@@ -71,7 +86,9 @@ class ZoneChanged(Refused):
     """The zone has changed since the plan was made: nothing is written, and `flow` has the new plan."""
 
     def __init__(self, flow: Flow) -> None:
-        hint = "the zone has changed since the plan was made: nothing is written, and this is the new plan"
+        hint = (
+            "the zone has changed since the plan was made, so nothing was written: look at the new plan, and apply that"
+        )
         super().__init__(ZONE_CHANGED, code="zone_changed", hint=hint)
         self.flow = flow
 
@@ -80,7 +97,7 @@ class WrittenChanged(Refused):
     """Others have changed what the flow wrote: `changed`, as it was written, and the `plan` of an undo now."""
 
     def __init__(self, changed: Sequence[Change], plan: Plan) -> None:
-        hint = "others have changed what the flow wrote: the plan shows what undo would do"
+        hint = "others have changed what the flow wrote: look at the plan of an undo, and agree by its digest"
         super().__init__(ZONE_CHANGED, code="written_changed", hint=hint)
         self.changed = changed
         self.plan = plan
@@ -142,11 +159,19 @@ class ConnectService:
         await refuse_ended_key(connection, source.rights.by_key)
         share_id, configuration_id = source.rights.share_id, source.rights.configuration_id
         if share_id is not None and not await shares.lock_living(connection, application.id, share_id):
-            raise Refused(invalid_parameter("share"), code="link_not_found", hint="no such link, or it has expired")
+            raise Refused(
+                invalid_parameter("share"),
+                code="link_not_found",
+                hint="no such link, or it has expired: ask for a new one",
+            )
         if configuration_id is not None and not await connect_configurations.lock_living(
             connection, application.id, configuration_id
         ):
-            raise Refused(NOT_FOUND, code="configuration_not_found", hint="the configuration was removed")
+            raise Refused(
+                NOT_FOUND,
+                code="configuration_not_found",
+                hint="the configuration was removed: register it again (POST /connect/configurations)",
+            )
 
     async def find(self, application: Application, flow_id: str) -> Flow:
         """Return a flow of the application. Raises: `Refused`."""
@@ -189,9 +214,15 @@ class ConnectService:
         """Write exactly the plan that was shown, or nothing. Raises: `Refused`."""
         _possible(flow, Move.APPLY)
         if flow.plan is None or flow.plan.digest != body.digest:
-            raise Refused(PLAN_CHANGED, code="plan_changed", hint="not the plan that was shown: read the flow again")
+            raise Refused(
+                PLAN_CHANGED,
+                code="plan_changed",
+                hint="the flow has another plan by now: read the flow again, and apply that plan",
+            )
         if not any(way.way == body.way for way in _ways(flow)):
-            raise Refused(FLOW_STATE, code="way_not_open", hint="this way is not open to the domain")
+            raise Refused(
+                FLOW_STATE, code="way_not_open", hint="this way is not open to the domain: use one of the flow's ways"
+            )
         if body.way == "manual" or not flow.plan.to_write:
             return await self._wait(flow, body.way, None)
         if flow.plan.blocked:
@@ -229,7 +260,11 @@ class ConnectService:
         async with self.database.connection() as connection:
             key = await domain_connect_keys.find_signing(connection)
         if not isinstance(offer, Offer) or provider_id is None or key is None:
-            hint = "this installation is not set up for it" if offer is None else "the provider does not offer it now"
+            hint = (
+                "this installation is not set up for Domain Connect: use another way"
+                if offer is None
+                else "the provider does not offer it now: use another way"
+            )
             raise Refused(FLOW_STATE, code="way_not_open", hint=hint)
         state = secrets.token_urlsafe(_STATE_BYTES)
         url = apply_url(
@@ -285,7 +320,11 @@ class ConnectService:
         if way == "provider_api":
             api = next((each.api for each in _ways(flow) if isinstance(each, ProviderApiWay)), "")
             return lambda changes: self.provider_apis.write(api, apex, changes, given, tenant=flow.application_id)
-        raise Refused(FLOW_STATE, code="way_not_open", hint="by this way nothing can be written from here")
+        raise Refused(
+            FLOW_STATE,
+            code="way_not_open",
+            hint="nothing can be written from here this way: name another way, with its credentials",
+        )
 
     async def _write(
         self,
@@ -343,11 +382,19 @@ class ConnectService:
         tried = _tried(flow.journal)
         now = await self.inspector.read_sets(flow, [entry.change.key for entry in tried])
         if len(now) < len(tried):
-            raise Refused(ZONE_UNKNOWN, code="zone_unknown", hint="its name servers gave no certain answer: try again")
+            raise Refused(
+                ZONE_UNKNOWN,
+                code="zone_unknown",
+                hint="the domain's name servers gave no certain answer: try again in a moment",
+            )
         journal = tuple(entry if entry.status == "taken_back" else believe_zone(entry, now) for entry in flow.journal)
         in_zone = [entry for entry in journal if entry.status in IN_ZONE]
         if not in_zone:
-            raise Refused(FLOW_STATE, code="nothing_written", hint="nothing that the flow wrote is in the zone")
+            raise Refused(
+                FLOW_STATE,
+                code="nothing_written",
+                hint="nothing that the flow wrote is in the zone: there is nothing to undo",
+            )
         plan = plan_undo(in_zone, now)
         changed = [entry.change for entry in in_zone if entry.status == "written" and is_changed_since(entry, now)]
         if changed and body.digest != plan.digest:
@@ -437,7 +484,9 @@ def _refuse_other_than_shared(configuration: Configuration, chosen: ChosenDomain
     """Refuse another domain than that of the sharing link. Raises: `Refused`."""
     shared = configuration.prefilled_domains
     if shared and not any(_is_in(each, chosen.domain) for each in shared):
-        raise Refused(FORBIDDEN, code="domain", hint="the sharing link is for another domain")
+        raise Refused(
+            FORBIDDEN, code="domain", hint="the sharing link is for another domain: connect the one that it names"
+        )
 
 
 def _is_in(name: str, apex: str) -> bool:
@@ -466,7 +515,9 @@ def _possible(flow: Flow, move: Move) -> State:
     try:
         return next_state(flow.state, move)
     except NotPossible as error:
-        raise Refused(FLOW_STATE, code=f"flow_{flow.state}", hint=str(error)) from error
+        words = _IN_WORDS.get(move, "do this")
+        hint = f"a flow that is {flow.state.replace('_', ' ')} cannot {words}: read it again to see where it is"
+        raise Refused(FLOW_STATE, code=f"flow_{flow.state}", hint=hint) from error
 
 
 def _busy() -> Refused:
@@ -481,7 +532,9 @@ def _is_expected(handover: Handover, state: str) -> bool:
 def _refuse_written(flow: Flow) -> None:
     if flow.journal:
         raise Refused(
-            FLOW_STATE, code="flow_has_written", hint=f"it has written into the zone of {flow.domain}: undo that first"
+            FLOW_STATE,
+            code="flow_has_written",
+            hint=f"the flow has written into the zone of {flow.domain}: undo that first",
         )
 
 

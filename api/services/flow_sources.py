@@ -61,10 +61,18 @@ class FlowSources:
         if share_id is None:
             return None
         if body.share not in (None, share_id):
-            raise Refused(FORBIDDEN, code="link", hint="the token is of another sharing link")
+            raise Refused(
+                FORBIDDEN,
+                code="link",
+                hint="the token is of another sharing link: use the token of the link that was opened",
+            )
         share = await self.sharing.find(share_id)
         if share is None or share.application_id != access.application.id:
-            raise Refused(invalid_parameter("share"), code="link_not_found", hint="no such link, or it has expired")
+            raise Refused(
+                invalid_parameter("share"),
+                code="link_not_found",
+                hint="no such link, or it has expired: ask for a new one",
+            )
         return share
 
     async def _registered(
@@ -77,7 +85,7 @@ class FlowSources:
         if share is not None:
             if share.configuration_id == configuration_id:
                 return None  # the link holds it
-            hint = "a sharing link has a configuration of its own"
+            hint = "a sharing link has a configuration of its own: leave configurationId out"
             raise Refused(invalid_parameter("configurationId"), code="configuration", hint=hint)
         return await self.configurations.find(access.application, configuration_id)
 

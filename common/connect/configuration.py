@@ -110,7 +110,7 @@ def parse_configuration(given: Mapping[str, Any]) -> Configuration:
     of_domain, of_subdomain, warnings = _templates(values.get("dnsRecords"))
     power = values.get("power", False)
     if power and not any(template.application_url for template in (*of_domain, *of_subdomain)):
-        raise InvalidConfiguration("power", "a record with an applicationUrl, for the domain to show")
+        raise InvalidConfiguration("power", "at least one record with an applicationUrl, which the domain is to show")
     return Configuration(
         of_domain,
         of_subdomain,
@@ -196,21 +196,23 @@ def _template(key: str, given: Any, warnings: list[str]) -> RecordTemplate:
     }
     for name in ("type", "host", "value", "ttl"):
         if name not in values:
-            raise InvalidConfiguration(f"{key}.{name}", "it is missing: a record has type, host, value and ttl")
+            raise InvalidConfiguration(f"{key}.{name}", "a value: a record has type, host, value and ttl")
     _warn_of_case(key, values, warnings)
     kind = values["type"]
     if SERVICE_SERVERS in values["value"] and (kind not in ("A", "AAAA") or values["value"].strip() != SERVICE_SERVERS):
         raise InvalidConfiguration(f"{key}.value", f"{SERVICE_SERVERS} alone, in an A or AAAA record")
     if SERVICE_SERVERS in values["host"]:
-        raise InvalidConfiguration(f"{key}.host", "a name: our servers' addresses are none")
+        raise InvalidConfiguration(f"{key}.host", "a name, and no addresses of our servers")
     for name in ("ssl", "applicationUrl", "redirectTo", "powerRootPathAccess"):
         if values.get(name) and kind not in _ROUTED_TYPES:
-            raise InvalidConfiguration(f"{key}.{name}", "it belongs to an A, AAAA or CNAME record")
+            raise InvalidConfiguration(f"{key}.{name}", "an A, AAAA or CNAME record: no other type takes it")
     url = values.get("applicationUrl")
     if values.get("ssl") and url is not None and parse_application_url(url).path not in ("", "/"):
-        raise InvalidConfiguration(f"{key}.applicationUrl", "no path where ssl is true: requests keep their own")
+        raise InvalidConfiguration(
+            f"{key}.applicationUrl", "a URL without a path where ssl is true: requests keep their own path"
+        )
     if values.get("redirectTo") and not values.get("ssl"):
-        raise InvalidConfiguration(f"{key}.redirectTo", "it belongs to a record with ssl: true")
+        raise InvalidConfiguration(f"{key}.redirectTo", "ssl: true beside it: only such a record redirects")
     return RecordTemplate(
         kind,
         values["host"].strip(),

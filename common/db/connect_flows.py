@@ -385,8 +385,8 @@ KEY_REVOKED = "key_revoked"
 SECRET_ENDED = "secret_ended"  # noqa: S105 - a code
 ENDS: Mapping[str, str] = MappingProxyType(
     {
-        LINK_REVOKED: "the sharing link was revoked",
-        CONFIGURATION_REMOVED: "the application has removed the configuration",
+        LINK_REVOKED: "the sharing link was revoked: ask for a new one",
+        CONFIGURATION_REMOVED: "the application has removed the configuration: begin again from its page",
         KEY_REVOKED: "the API key that the set-up began with was revoked: begin again",
         SECRET_ENDED: "the application has replaced the secret that the set-up began with: begin again",
     }

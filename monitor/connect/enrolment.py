@@ -27,35 +27,42 @@ from common.flows.requested import Product
 from common.names import DomainName, parse_domain
 
 HINTS: Mapping[EnrolmentCode, str] = {
-    EnrolmentCode.ROOT: "a root domain",
-    EnrolmentCode.RESERVED: "it is one of our own names, or the application's own cname target",
-    EnrolmentCode.BLOCKED: "the operator of the service has blocked the name",
-    EnrolmentCode.SUSPENDED: "the operator of the service has suspended the application",
-    EnrolmentCode.HELD: "another application holds the name",
-    EnrolmentCode.LEADS_TO_HOLDER: "another application holds the name, and its DNS leads to that one",
-    EnrolmentCode.HELD_UNKNOWN: "another application holds the name, and its DNS could not be asked",
-    EnrolmentCode.STEP_ONE: "the application's cname target does not lead to this service",
+    EnrolmentCode.ROOT: "a root domain cannot be enrolled this way: connect a subdomain, such as www",
+    EnrolmentCode.RESERVED: "it is a name of this service, or the application's own cname target: connect another name",
+    EnrolmentCode.BLOCKED: "the operator of the service has blocked the name: ask them for the reason",
+    EnrolmentCode.SUSPENDED: "the operator of the service has suspended the application: it can be enrolled once that"
+    " is lifted",
+    EnrolmentCode.HELD: "another application holds the name: remove it there first, or prove by the TXT record in the"
+    " domain's diagnosis that it is yours",
+    EnrolmentCode.LEADS_TO_HOLDER: "another application holds the name, and its DNS leads there: remove the name"
+    " there, or change its DNS, then check again",
+    EnrolmentCode.HELD_UNKNOWN: "another application holds the name, and its DNS could not be asked: check again in"
+    " a moment",
+    EnrolmentCode.STEP_ONE: "the application's cname target does not lead to this service: correct its DNS, then check"
+    " again",
     EnrolmentCode.NOT_ELIGIBLE: "the records are live, but do not lead to the application: see the diagnosis of the"
     " domain",
-    EnrolmentCode.NOT_ASKED: "its DNS could not be asked: try again",
-    EnrolmentCode.UNPROVEN: "it leads here, but nothing shows whose it is: see the ownership of domains",
-    EnrolmentCode.ENROLLED: "the application has enrolled it already",
+    EnrolmentCode.NOT_ASKED: "its DNS could not be asked: check again in a moment",
+    EnrolmentCode.UNPROVEN: "it leads here, but nothing proves whose it is: add the TXT record in the domain's"
+    " diagnosis, then check again",
+    EnrolmentCode.ENROLLED: "the application has enrolled it already: nothing is left to do",
     EnrolmentCode.ENROLLED_OTHERWISE: "it is enrolled already, with other settings: only the application's server"
     " changes them",
-    EnrolmentCode.ORDERING: "a certificate is on its way",
-    EnrolmentCode.TOO_OFTEN: "it was enrolled five times within 24 hours",
-    EnrolmentCode.NO_ORIGIN: "neither the record nor the application has an applicationUrl",
-    EnrolmentCode.ORIGIN_PATH: "the certificate's origin is given without a path: requests keep theirs",
-    EnrolmentCode.ORIGIN_REFUSED: "the applicationUrl's address is not public",
-    EnrolmentCode.ORIGIN_UNREACHABLE: "the applicationUrl does not answer",
-    EnrolmentCode.LOOP: "the redirect leads back to the domain",
+    EnrolmentCode.ORDERING: "its certificate is being ordered: check again in a few minutes",
+    EnrolmentCode.TOO_OFTEN: "it was enrolled five times within 24 hours: try again tomorrow",
+    EnrolmentCode.NO_ORIGIN: "neither the record nor the application has an applicationUrl: set one, then check again",
+    EnrolmentCode.ORIGIN_PATH: "the applicationUrl has a path, and requests keep their own: give it without one",
+    EnrolmentCode.ORIGIN_REFUSED: "the applicationUrl's address is not public: use one that the internet reaches",
+    EnrolmentCode.ORIGIN_UNREACHABLE: "the applicationUrl does not answer: start the application, then check again",
+    EnrolmentCode.LOOP: "the redirect leads back to the domain: redirect to another name",
 }
 """Of every code: what a person at the modal reads."""
 
 _OWN_HINTS: Mapping[str, str] = {
-    "not_a_domain": "no name that can be enrolled",
+    "not_a_domain": "it is not a name that can be enrolled: check its spelling",
     "already_enrolled": HINTS[EnrolmentCode.ENROLLED_OTHERWISE],
-    "outside_configuration": "it would lead to what is neither the application's own nor in a registered configuration",
+    "outside_configuration": "it would lead elsewhere than the application's settings or a registered configuration do:"
+    " have the application's server register the configuration",
     **connect_flows.ENDS,
 }
 """Of what only flows refuse."""

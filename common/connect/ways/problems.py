@@ -10,17 +10,17 @@ from common.flows.handover import FlowProblem
 
 HINTS: Mapping[str, str] = MappingProxyType(
     {
-        "wrong_token": "Make a new one, copy it whole, and try again.",
-        "not_allowed": "Give it the right to change DNS records of this domain.",
+        "wrong_token": "Make a new token or key, copy all of it, and try again.",
+        "not_allowed": "Give the token or key the right to change the DNS records of this domain, then try again.",
         "rate_limited": "Wait a minute, then try again.",
         "provider_unreachable": "Try again in a moment, or set the records by hand.",
         "provider_refused": "Try again, or set the records by hand.",
-        "zone_not_found": "Is this the account that the domain's DNS is managed in?",
-        "not_written": "Look at the records at the provider; try again, or set them by hand.",
-        "interrupted": "Look at what is written, then go on or take it back.",
-        "zone_changed": "Look at the new plan.",
-        "credentials_missing": "Fill in every field that is required.",
-        "address_refused": "This server's address may not be dialled from here.",
+        "zone_not_found": "Use a token or key of the account in which the domain's DNS is managed.",
+        "not_written": "Look at the records at the provider, then try again, or set them by hand.",
+        "interrupted": "Look at what is written, then go on, or undo it.",
+        "zone_changed": "Look at the new plan, and apply that.",
+        "credentials_missing": "Correct the fields, fill in every one that is required, and try again.",
+        "address_refused": "This service may not connect to that address: give another, or set the records by hand.",
     }
 )
 

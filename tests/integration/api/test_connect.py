@@ -51,7 +51,7 @@ async def test_a_flow_begins_with_the_choice_of_a_domain(service: Service) -> No
     [
         ({"power": "yes"}, "power", "true or false"),
         ({"dnsRecords": []}, "dnsRecords", "at least one record"),
-        ({"dnsRecords": [{"type": "CNAME"}]}, "dnsRecords[0].host", "it is missing"),
+        ({"dnsRecords": [{"type": "CNAME"}]}, "dnsRecords[0].host", "expected a value: a record has"),
         ({"dnsRecords": [CONFIG["dnsRecords"][0] | {"ttl": 0}]}, "dnsRecords[0].ttl", "greater than 0"),
         ({"domain": "192.0.2.1"}, "domain", "a domain name"),
     ],
