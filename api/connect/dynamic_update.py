@@ -50,7 +50,7 @@ _PROBLEMS: Final[Mapping[dns.rcode.Rcode, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class DynamicUpdate:
-    """One a process; every call brings its key."""
+    """Writes plans into zones by RFC 2136. A process makes one; every call brings its key."""
 
     resolver: Resolver
     policy: AddressPolicy
@@ -58,7 +58,10 @@ class DynamicUpdate:
     async def write(
         self, apex: str, changes: Sequence[Change], credentials: Mapping[str, str], primary: str | None
     ) -> None:
-        """`primary`: the zone's primary server by its SOA record, asked unless the credentials name another.
+        """Write the changes of a plan in one update.
+
+        `primary`: the zone's primary server by its SOA record, which gets the update unless the credentials
+        name another.
 
         Raises: `WayFailed`; then nothing is written, unless the code is ``provider_unreachable``.
         """
@@ -75,7 +78,10 @@ class DynamicUpdate:
             raise WayFailed(*_PROBLEMS.get(reply.rcode(), ("provider_refused", words)))
 
     async def _find_server(self, text: str | None) -> HostPort:
-        """An address that may be dialled. Raises: `WayFailed`."""
+        """Return an address of the server that may be dialled.
+
+        Raises: `WayFailed`.
+        """
         if text is None:
             raise WayFailed("credentials_missing", "The zone names no primary server: give its address.")
         try:
@@ -100,7 +106,10 @@ class DynamicUpdate:
 
 
 def make_update(apex: str, changes: Sequence[Change], credentials: Mapping[str, str]) -> dns.update.UpdateMessage:
-    """Raises: `WayFailed` for a key that cannot be read."""
+    """Make the signed message that writes the changes.
+
+    Raises: `WayFailed` for a key that cannot be read.
+    """
     update = dns.update.UpdateMessage(
         dns.name.from_text(apex), keyring=_keyring(credentials), keyalgorithm=_algorithm(credentials)
     )

@@ -32,14 +32,17 @@ _MOST_OF_AN_APPLICATION = 3
 _MOST_WAITING = 20  # of an application
 _LONGEST_WAIT_SECONDS = 45.0
 _LONGEST_SECONDS = 60.0
-_PASSED_ON: Final = ("PATH", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "LANG", "TMPDIR")
+_INHERITED_VARIABLES: Final = ("PATH", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "LANG", "TMPDIR")
 _TOO_MANY: Final = "Too many changes of this application are being written at once."
 _UNREACHABLE: Final = "The provider did not answer in time."
 
 
 class ProviderApis:
-    """One a process. Mutable state: the queue for all children, which applications share evenly; and of each
-    application that has a write, its own queue and how many writes it has."""
+    """Writes plans through providers' APIs, each in a child process. A process makes one.
+
+    Mutable state: the queue for all children, which applications share evenly; and of each application that has a
+    write, its own queue and how many writes it has.
+    """
 
     def __init__(
         self,
@@ -63,14 +66,18 @@ class ProviderApis:
     async def write(
         self, api_id: str, apex: str, changes: Sequence[Change], credentials: Mapping[str, str], *, tenant: str
     ) -> None:
-        """Raises: `WayFailed`; some of the changes may be written then."""
+        """Write the changes of a plan into the zone.
+
+        Raises: `WayFailed`; some of the changes may be written then.
+        """
         api = PROVIDER_APIS[api_id]
         job = {
             "api": api.id,
             "domain": apex,
-            "credentials": _checked(api, credentials),
+            "credentials": _check_credentials(api, credentials),
             "changes": [
-                _written(api, change) | {"is_one_enough": self._is_one_enough(change, apex)} for change in changes
+                _describe_change(api, change) | {"is_one_enough": self._is_one_enough(change, apex)}
+                for change in changes
             ],
             "policy": self._policy,
             "seconds": self._longest_seconds,
@@ -83,12 +90,15 @@ class ProviderApis:
             raise WayFailed(answer["code"], answer["words"])
 
     def _is_one_enough(self, change: Change, apex: str) -> bool:
-        """Whether a provider may refuse some of the addresses: a root that has one of ours leads to us."""
+        """Return whether a provider may refuse some of the addresses: a root that has one of ours leads to us."""
         return change.name == apex and change.type in ADDRESS_TYPES and self._service_servers.issuperset(change.after)
 
     @contextlib.asynccontextmanager
     async def _slot(self, tenant: str) -> AsyncIterator[None]:
-        """Raises: `WayFailed` when the turn does not come in time."""
+        """Wait for a turn among the application's and all children.
+
+        Raises: `WayFailed` when the turn does not come in time.
+        """
         fresh = FairQueue(_MOST_OF_AN_APPLICATION, most_waiting_per_tenant=_MOST_WAITING)
         own = self._queues.setdefault(tenant, fresh)
         self._writes[tenant] += 1
@@ -107,7 +117,7 @@ class ProviderApis:
                 del self._writes[tenant], self._queues[tenant]
 
     async def _run(self, job: bytes) -> dict[str, str] | None:
-        """The child's last words; None if it was killed, or died."""
+        """Run a child; return what it printed at its end, or None if it was killed or died."""
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -116,7 +126,7 @@ class ProviderApis:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,  # a library's traceback may hold a token
-            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            env={name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ},
             start_new_session=True,
         )
         try:
@@ -135,8 +145,8 @@ class ProviderApis:
         return None
 
 
-def _written(api: ProviderApi, change: Change) -> dict[str, object]:
-    """As dns-lexicon takes it."""
+def _describe_change(api: ProviderApi, change: Change) -> dict[str, object]:
+    """Return a change in the form that dns-lexicon takes."""
 
     def value(normal: str) -> list[str | None]:
         text, priority = form_text(change.type, normal)
@@ -156,8 +166,11 @@ def _written(api: ProviderApi, change: Change) -> dict[str, object]:
     }
 
 
-def _checked(api: ProviderApi, credentials: Mapping[str, str]) -> dict[str, str]:
-    """The fields of this API and no others, which could reach options of dns-lexicon. Raises: `WayFailed`."""
+def _check_credentials(api: ProviderApi, credentials: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of this API and no others, which could reach options of dns-lexicon.
+
+    Raises: `WayFailed`.
+    """
     missing = [field.label for field in api.fields if field.is_required and not credentials.get(field.name, "").strip()]
     if missing:
         raise WayFailed("credentials_missing", f"{' and '.join(missing)}: needed for {api.name}.")
@@ -170,7 +183,7 @@ def _checked(api: ProviderApi, credentials: Mapping[str, str]) -> dict[str, str]
 
 
 def _is_web_address(text: str) -> bool:
-    """Also no path of a socket, which dns-lexicon would open."""
+    """Return whether a text is an HTTP URL, and not a path of a socket, which dns-lexicon would open."""
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and not os.path.exists(text)

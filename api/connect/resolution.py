@@ -44,7 +44,7 @@ _ROOT_TTL = 300
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderValues:
-    """What placeholders stand for, beside the domain. Addresses as `ipaddress` writes them."""
+    """The values of placeholders, beside the domain; addresses as `ipaddress` writes them."""
 
     cname_target: str
     secure_cname_target: str
@@ -53,18 +53,19 @@ class PlaceholderValues:
 
 @dataclass(frozen=True, slots=True)
 class ChosenDomain:
-    """`domain` is the apex, `subdomain` what stands before it."""
+    """The domain that a person chose: `domain` is the apex, `subdomain` the labels before it."""
 
     domain: str
     subdomain: str | None
 
     @property
     def host(self) -> str:
+        """The whole name."""
         return f"{self.subdomain}.{self.domain}" if self.subdomain else self.domain
 
 
 def choose_domain(configuration: Configuration, text: str, subdomain: str | None) -> ChosenDomain:
-    """The domain a person entered, a subdomain within it or beside it, and the configuration's defaults.
+    """Combine the domain a person entered, a subdomain within or beside it, and the configuration's defaults.
 
     Raises: `InvalidConfiguration`.
     """
@@ -107,8 +108,12 @@ def _labels(text: str, domain: str) -> str:
         raise InvalidConfiguration("subdomain", f"the labels before {domain}: {error}") from error
 
 
-def resolve(configuration: Configuration, chosen: ChosenDomain, around: PlaceholderValues) -> tuple[Requested, ...]:
-    """The records for the chosen domain, without placeholders; `common.connect.root` fits those at the root.
+def resolve(
+    configuration: Configuration, chosen: ChosenDomain, placeholders: PlaceholderValues
+) -> tuple[Requested, ...]:
+    """Return the records for the chosen domain, without placeholders.
+
+    `common.connect.root` fits those at the root.
 
     Raises: `InvalidConfiguration`.
     """
@@ -120,7 +125,7 @@ def resolve(configuration: Configuration, chosen: ChosenDomain, around: Placehol
         )
     requested: list[Requested] = []
     for number, template in enumerate([*templates, *_root_templates(configuration, templates, chosen)]):
-        requested += _resolve_one(configuration, f"dnsRecords[{number}]", template, chosen, around)
+        requested += _resolve_one(configuration, f"dnsRecords[{number}]", template, chosen, placeholders)
     try:
         check_size([each.record for each in requested])
     except InvalidRecord as error:
@@ -128,20 +133,23 @@ def resolve(configuration: Configuration, chosen: ChosenDomain, around: Placehol
     return tuple(requested)
 
 
-def resolve_without_domain(configuration: Configuration, around: PlaceholderValues) -> list[dict[str, Any]]:
-    """The records before a domain is chosen, in the API's form. Placeholders for parts of the domain stay."""
+def resolve_without_domain(configuration: Configuration, placeholders: PlaceholderValues) -> list[dict[str, Any]]:
+    """Return the records before a domain is chosen, in the API's form.
+
+    Placeholders for parts of the domain stay.
+    """
     found: list[dict[str, Any]] = []
     for template in configuration.of_subdomain or configuration.of_domain:
-        target = _target(template, around) or CNAME_TARGET
+        target = _cname_target(template, placeholders) or CNAME_TARGET
         fields = {"type": template.type, "host": template.host.replace(CNAME_TARGET, target), "ttl": template.ttl}
         priority = {} if template.priority is None else {"priority": template.priority}
-        values = _addresses(template, around) or [template.value.replace(CNAME_TARGET, target)]
+        values = _addresses(template, placeholders) or [template.value.replace(CNAME_TARGET, target)]
         found += [fields | {"value": value} | priority for value in values]
     return found
 
 
-def _target(template: RecordTemplate, around: PlaceholderValues) -> str:
-    return around.secure_cname_target if template.ssl else around.cname_target
+def _cname_target(template: RecordTemplate, placeholders: PlaceholderValues) -> str:
+    return placeholders.secure_cname_target if template.ssl else placeholders.cname_target
 
 
 def _root_templates(
@@ -165,15 +173,15 @@ def _resolve_one(
     key: str,
     template: RecordTemplate,
     chosen: ChosenDomain,
-    around: PlaceholderValues,
+    placeholders: PlaceholderValues,
 ) -> list[Requested]:
-    target = _target(template, around)
+    target = _cname_target(template, placeholders)
     if CNAME_TARGET in template.value + template.host and not target:
         raise InvalidConfiguration(
             f"{key}.value", "an application with a cname target: set one first", code="no_cname_target"
         )
     host = _without_empty_labels(_fill(template.host, chosen, target)) or APEX
-    values = _addresses(template, around) or [
+    values = _addresses(template, placeholders) or [
         _without_empty_labels_if_name(template, _fill(template.value, chosen, target))
     ]
     if not values:
@@ -184,11 +192,11 @@ def _resolve_one(
     return [Requested(_record(key, template, host, value, chosen.domain), purpose) for value in values]
 
 
-def _addresses(template: RecordTemplate, around: PlaceholderValues) -> list[str]:
+def _addresses(template: RecordTemplate, placeholders: PlaceholderValues) -> list[str]:
     if template.value != SERVICE_SERVERS:
         return []
     is_v6 = template.type == "AAAA"
-    return [each for each in around.service_servers if (":" in each) is is_v6][:MOST_ROOT_ADDRESSES]
+    return [each for each in placeholders.service_servers if (":" in each) is is_v6][:MOST_ROOT_ADDRESSES]
 
 
 def _fill(text: str, chosen: ChosenDomain, target: str) -> str:
@@ -198,7 +206,7 @@ def _fill(text: str, chosen: ChosenDomain, target: str) -> str:
 
 
 def _without_empty_labels(text: str) -> str:
-    """A subdomain that is nothing leaves no dot behind; a final dot stays."""
+    """Remove the dot that an empty subdomain leaves behind; a final dot stays."""
     end = "." if text.endswith(".") else ""
     labels = ".".join(filter(None, text.split(".")))
     return f"{labels}{end}" if labels else ""

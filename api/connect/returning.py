@@ -1,7 +1,8 @@
-"""With what a person comes back from a provider's consent page (draft-ietf-dconn-domainconnect, Apply Response). Pure.
+"""Reads what a person brings back from a provider's consent page. Pure.
 
-The browser sends all of it, so it is only a reason to look at the DNS. A description is the provider's text for
-developers; it is kept short, without control characters, and shown as text.
+It is the Apply Response of draft-ietf-dconn-domainconnect. The browser sends all of it, so it is only a reason to look
+at the DNS. A description is the provider's text for developers; it is kept short, without control characters, and shown
+as text.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MOST_CHARACTERS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """`error`: one of the draft's codes, or ``other``."""
+    """The outcome of a consent page; `error` is one of the draft's codes, or ``other``."""
 
     outcome: ReturnOutcome
     error: str | None = None
@@ -36,6 +37,7 @@ class Returned:
 
 
 def read_return(query: Mapping[str, str]) -> Returned:
+    """Read the outcome from the query of the address that the browser returned to."""
     error = query.get("error")
     if error is None:
         return Returned("done")

@@ -41,7 +41,10 @@ def propagation_status(flow: Flow) -> PropagationStatus | None:
 
 
 async def complete(connection: Connection, flow: Flow, moment: datetime) -> Flow:
-    """In the caller's transaction, in which the flow was just written."""
+    """Record, once, that the person has done what there was to do.
+
+    In the caller's transaction, in which the flow was just written.
+    """
     if flow.completed_at is not None:
         return flow
     await record(connection, flow, "domain.flow.completed")
@@ -49,7 +52,7 @@ async def complete(connection: Connection, flow: Flow, moment: datetime) -> Flow
 
 
 async def record(connection: Connection, flow: Flow, kind: FlowEvent, *, connect_link: str | None = None) -> None:
-    """In the caller's transaction."""
+    """Record an event of a flow, in the caller's transaction."""
     shown: dict[str, list[Any]] = {"records_propagated": [], "records_non_propagated": []}
     for number, requested in enumerate(flow.requested):
         is_live = number < len(flow.statuses) and flow.statuses[number].is_live
@@ -69,7 +72,10 @@ async def record(connection: Connection, flow: Flow, kind: FlowEvent, *, connect
 
 
 def _status(flow: Flow, product: str) -> str:
-    """``exempt`` where the configuration does not ask for the product; of several names, the worst."""
+    """Return how far a product of the flow is enrolled.
+
+    ``exempt`` where the configuration does not ask for the product; of several names, the worst.
+    """
     wanted = any(
         each.purpose.is_monitored if product == "monitor" else each.purpose.product == product
         for each in flow.requested

@@ -32,8 +32,11 @@ _PAIRS: Final[Mapping[str, RecordType]] = {"A": "AAAA", "AAAA": "A"}
 def make_plan(
     requested: Sequence[Requested], view: ZoneView, conflicts: Iterable[Conflict], *, blocked: Iterable[str] = ()
 ) -> Plan:
-    """`view` holds every host of the requested records, and both address types where one is requested. `blocked`: what
-    is known to stand in the way already, in sentences."""
+    """Make the plan that puts the requested records in place.
+
+    `view` holds every host of the requested records, and both address types where one is requested. `blocked`: what
+    is known to stand in the way already, in sentences.
+    """
     conflicts = list(conflicts)
     blocked = [*blocked]
     blocked += [each.reason for each in conflicts if each.rule in _NOT_MENDABLE]
@@ -44,13 +47,15 @@ def make_plan(
             sets.resolve(conflict)
     for each in requested:
         sets.request(each.record)
-    _end_other_family(requested, view, sets)
+    _remove_other_family(requested, view, sets)
     return Plan(tuple(sets.changes()), tuple(dict.fromkeys(blocked)))
 
 
 def _answered_by_wildcard(requested: Sequence[Requested], view: ZoneView) -> frozenset[str]:
-    """Return the names that a wildcard CNAME leads where they are to go. A record that is written at such a name or
-    beneath it would end that (RFC 4592 §2.2.2)."""
+    """Return the names that a wildcard CNAME leads where they are to go.
+
+    A record that is written at such a name or beneath it would end that (RFC 4592 §2.2.2).
+    """
     names = [each.name(view.apex) for each in requested]
     led = {
         name
@@ -65,7 +70,7 @@ def _answered_by_wildcard(requested: Sequence[Requested], view: ZoneView) -> fro
     return frozenset(name for name in led if not any(other == name or other.endswith(f".{name}") for other in written))
 
 
-def _end_other_family(requested: Sequence[Requested], view: ZoneView, sets: _Sets) -> None:
+def _remove_other_family(requested: Sequence[Requested], view: ZoneView, sets: _Sets) -> None:
     wanted = {(each.name(view.apex), each.record.type) for each in requested}
     for each in requested:
         other = _PAIRS.get(each.record.type)
@@ -95,6 +100,7 @@ class _Sets:
         self._sets: dict[SetKey, _Set] = {}
 
     def resolve(self, conflict: Conflict) -> None:
+        """Remove the record of a conflict, or merge what the request needs into its set."""
         name, kind = owner_name(conflict.record, self._view.apex), conflict.record.type
         if conflict.rule is Rule.CAA:
             of_name = self._at(name, kind)
@@ -113,11 +119,13 @@ class _Sets:
                 of_name.after.append(merged)
 
     def remove(self, name: str, kind: RecordType, value: str, reason: str) -> None:
+        """Remove a value from a set."""
         of_name = self._at(name, kind)
         of_name.after = [each for each in of_name.after if each != value]
         of_name.reasons.append(reason)
 
     def request(self, record: Record) -> None:
+        """Add a requested record to its set, unless it is there."""
         of_name = self._at(owner_name(record, self._view.apex), record.type)
         if of_name.is_merged and record.type == "TXT" and spf.is_spf(normal_value("TXT", record.value)):
             return  # it is part of the merged text
@@ -127,6 +135,7 @@ class _Sets:
         of_name.ttl = record.ttl
 
     def changes(self) -> Iterable[Change]:
+        """Yield the change of each set."""
         for (name, kind), each in self._sets.items():
             before, after = tuple(sorted(each.before)), tuple(sorted(each.after))
             yield Change(
@@ -162,7 +171,7 @@ def _action(before: tuple[str, ...], after: tuple[str, ...], of: _Set) -> Action
 
 
 def requested_value(record: Record) -> str:
-    """A record's value in normal form, an MX record's priority before it."""
+    """Return a record's value in normal form, an MX record's priority before it."""
     priority, value = split_priority(record)
     normal = normal_value(record.type, value)
     return f"{priority or '10'} {normal}" if record.type == "MX" else normal
@@ -172,7 +181,7 @@ existing_value = requested_value
 
 
 def with_merged(requested: Sequence[Requested], plan: Plan, apex: str) -> tuple[Requested, ...]:
-    """The requested records as they are once the plan is written: SPF texts are the merged ones."""
+    """Return the requested records as they are once the plan is written: SPF texts are the merged ones."""
     merged = {
         change.key: next((value for value in change.after if spf.is_spf(value)), None)
         for change in plan.changes
@@ -190,8 +199,10 @@ def with_merged(requested: Sequence[Requested], plan: Plan, apex: str) -> tuple[
 
 
 def journal_of(plan: Plan, written: Sequence[JournalEntry]) -> tuple[JournalEntry, ...]:
-    """What is about to be written, beside what was written before: of a set that is written again, what was there at
-    first is kept."""
+    """Return the journal of a write: what is about to be written, beside what was written before.
+
+    Of a set that is written again, what was there at first is kept.
+    """
     entries = {entry.change.key: entry for entry in written if entry.status != "taken_back"}
     for change in plan.to_write:
         first = entries.get(change.key)
@@ -208,7 +219,10 @@ Values = Mapping[SetKey, frozenset[str]]
 
 
 def settle_journal(journal: Iterable[JournalEntry], now: Values) -> tuple[JournalEntry, ...]:
-    """The journal once the zone was read back: what its own servers have is believed, not what a provider answered."""
+    """Return the journal once the zone was read back.
+
+    What the zone's own servers have is believed, not what a provider answered.
+    """
     return tuple(
         replace(entry, status=_status(entry.change, now[entry.change.key])) if entry.change.key in now else entry
         for entry in journal
@@ -222,25 +236,28 @@ def _status(change: Change, there: frozenset[str]) -> EntryStatus:
 
 
 def settle_undo(journal: Iterable[JournalEntry], now: Values) -> tuple[JournalEntry, ...]:
-    """The journal once the zone was read back after an undo."""
+    """Return the journal once the zone was read back after an undo."""
     settled = settle_journal(journal, now)
     return tuple(replace(each, status="taken_back") if each.status == "not_written" else each for each in settled)
 
 
 def believe_zone(entry: JournalEntry, now: Values) -> JournalEntry:
-    """The entry as written, where the zone has what was given up as not written: a provider may take its time."""
+    """Return the entry as written, where the zone has what was given up as not written.
+
+    A provider may take its time.
+    """
     change = entry.change
     is_there = entry.status == "not_written" and _status(change, now[change.key]) == "written"
     return replace(entry, status="written") if is_there else entry
 
 
 def is_changed_since(entry: JournalEntry, now: Values) -> bool:
-    """Whether the zone no longer holds what the flow wrote."""
+    """Return whether the zone no longer holds what the flow wrote."""
     return now.get(entry.change.key) != frozenset(entry.change.after)
 
 
 def plan_undo(journal: Iterable[JournalEntry], now: Values) -> Plan:
-    """The changes that take back what the flow wrote, and leave what others have changed since."""
+    """Make the changes that take back what the flow wrote, and leave what others have changed since."""
     changes = []
     for entry in reversed([entry for entry in journal if entry.status in IN_ZONE]):
         change, there = entry.change, now[entry.change.key]

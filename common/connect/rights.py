@@ -32,13 +32,16 @@ Vouches = Callable[[Requested], bool]
 
 
 class BeyondRights(FrontageError):
-    """A browser gave a value that is not its to give; the text is what to do instead."""
+    """A browser gave a value that only the application's server may give; the text is what to do instead."""
 
     code = "outside_configuration"
 
 
 def merge(registered: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration of a flow: the registered one, with what a browser may add. Raises: `BeyondRights`."""
+    """Return the configuration of a flow: the registered one, with what a browser may add.
+
+    Raises: `BeyondRights`.
+    """
     bound = (*BOUND_KEYS, *(key for key in _BOUND_IF_GIVEN if registered.get(key) is not None))
     for key in bound:
         if given.get(key) is not None and given[key] != registered.get(key):
@@ -48,7 +51,10 @@ def merge(registered: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
 
 
 def refuse_foreign_values(configuration: Configuration, application: Application) -> None:
-    """Raises: `BeyondRights` for values that are not the application's own."""
+    """Refuse values that are not the application's own.
+
+    Raises: `BeyondRights`.
+    """
     for template in (*configuration.of_domain, *configuration.of_subdomain):
         key = _foreign_key(template, application)
         if key is not None:
@@ -79,6 +85,7 @@ def is_own_enrolment(wanted: ProductEnrolment, application: Application, host: s
 
 
 def is_own_url(url: str | None, application: Application) -> bool:
+    """Return whether a URL is the application's own, or none."""
     if url is None:
         return True
     own = application.application_url
@@ -86,6 +93,7 @@ def is_own_url(url: str | None, application: Application) -> bool:
 
 
 def is_own_paths(paths: tuple[str, ...] | None, application: Application) -> bool:
+    """Return whether paths are the application's own, or none."""
     return paths is None or set(paths) == set(application.root_path_access)
 
 

@@ -29,7 +29,10 @@ ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
 def fit_root(
     requested: Sequence[Requested], apex: str, capabilities: Capabilities, service_servers: Sequence[str]
 ) -> tuple[Requested, ...]:
-    """The records as the provider can hold them. `service_servers`: addresses of ours, as `ipaddress` writes them."""
+    """Return the records as the provider can hold them.
+
+    `service_servers`: addresses of ours, as `ipaddress` writes them.
+    """
     fitted: list[Requested] = []
     taken: dict[str, set[str]] = {kind: set() for kind in ADDRESS_TYPES}
     for each in requested:
@@ -55,7 +58,7 @@ def _without_cname(
 def find_spare(
     requested: Sequence[Requested], apex: str, is_present: Sequence[bool], service_servers: Sequence[str]
 ) -> frozenset[int]:
-    """By position: addresses of ours that a root lacks while it has another of their family."""
+    """Return the positions of our addresses that a root lacks while it has another of their family."""
     ours = {
         number: each.record.type
         for number, each in enumerate(requested)
@@ -74,8 +77,10 @@ def _is_ours_at_root(each: Requested, apex: str, service_servers: Sequence[str])
 def accept_fewer_addresses(
     journal: Iterable[JournalEntry], now: Values, apex: str, service_servers: Sequence[str]
 ) -> tuple[JournalEntry, ...]:
-    """The journal, read back, of a write that the provider took but for some addresses of ours at the root: that root
-    counts as written, with the addresses that it has."""
+    """Count a root as written where the provider took only some of our addresses.
+
+    `journal` is read back, of a write that the provider took. The root's entry gets the addresses that it has.
+    """
 
     def accept(entry: JournalEntry) -> JournalEntry:
         change, there = entry.change, now.get(entry.change.key, frozenset())
@@ -88,6 +93,7 @@ def accept_fewer_addresses(
 
 
 def find_root_cname(requested: Iterable[Requested], apex: str) -> Requested | None:
+    """Return the CNAME that is requested at the root, if any."""
     return next((each for each in requested if _is_root_cname(each, apex)), None)
 
 
@@ -96,7 +102,7 @@ def _is_root_cname(each: Requested, apex: str) -> bool:
 
 
 def see_through_flattening(view: ZoneView, requested: Iterable[Requested]) -> ZoneView:
-    """The zone with its root's CNAME, where the provider answers with the addresses of its target instead."""
+    """Return the zone with its root's CNAME, where the provider answers with its target's addresses instead."""
     alias = find_root_cname(requested, view.apex)
     if alias is None:
         return view
@@ -110,6 +116,6 @@ def see_through_flattening(view: ZoneView, requested: Iterable[Requested]) -> Zo
 
 
 def are_of_target(here: Mapping[RecordType, frozenset[str]], target: frozenset[str]) -> bool:
-    """Whether a root has addresses, and only such as the target of its CNAME has."""
+    """Return whether a root has addresses, and only such as the target of its CNAME has."""
     found = frozenset[str]().union(*here.values())
     return bool(found) and found <= target

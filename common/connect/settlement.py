@@ -53,7 +53,7 @@ async def keep_lease(database: Database, flow: Flow) -> AsyncIterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """One a process."""
+    """Ends writes and undos of flows. A process makes one."""
 
     database: Database
     clock: Clock
@@ -61,12 +61,17 @@ class Settlement:
     """Addresses of ours, as `ipaddress` writes them."""
 
     async def settle(self, flow: Flow, now: Values, problem: WayFailed | None) -> Flow:
-        """Raises: `FenceLost`, `DatabaseUnavailable`."""
+        """Store how a write or an undo ended, by what the zone's own servers have now.
+
+        Raises: `FenceLost`, `DatabaseUnavailable`.
+        """
         is_undo = flow.state is State.UNDOING
         journal = settle_undo(flow.journal, now) if is_undo else settle_journal(flow.journal, now)
         if not is_undo and problem is None:
             journal = accept_fewer_addresses(journal, now, flow.domain or "", self.service_servers)
-        is_done = all(entry.status == ("taken_back" if is_undo else "written") for entry in _concerned(flow, journal))
+        is_done = all(
+            entry.status == ("taken_back" if is_undo else "written") for entry in _entries_to_settle(flow, journal)
+        )
         changes: Changes = {"journal": journal}
         if not is_done:
             error = problem or (_NOT_WRITTEN if flow.attempts <= 1 else _INTERRUPTED)
@@ -79,7 +84,7 @@ class Settlement:
             changes |= {"due_at": moment}
         async with self.database.transaction() as connection:
             if is_done and is_undo:
-                await _look_at_names(connection, flow)
+                await _request_rechecks(connection, flow)
                 await _end_monitoring(connection, flow)
             settled = await connect_flows.settle(connection, flow, **changes)
             if settled.state is State.UNDONE:
@@ -90,23 +95,28 @@ class Settlement:
             return settled
 
 
-def _concerned(flow: Flow, journal: tuple[JournalEntry, ...]) -> list[JournalEntry]:
-    """All of an undo; of a plan, what it was to write: sets of earlier plans are no part of it."""
+def _entries_to_settle(flow: Flow, journal: tuple[JournalEntry, ...]) -> list[JournalEntry]:
+    """Return the entries that a write or an undo was about.
+
+    They are all of an undo; of a plan, those that it was to write: sets of earlier plans are no part of it.
+    """
     if flow.state is State.UNDOING:
         return list(journal)
     writing = {entry.change.key for entry in flow.journal if entry.status == "writing"}
     return [entry for entry in journal if entry.change.key in writing]
 
 
-async def _look_at_names(connection: Connection, flow: Flow) -> None:
-    """Have a monitor look at once where the names of an undone flow lead now: they are active no longer."""
+async def _request_rechecks(connection: Connection, flow: Flow) -> None:
+    """Have a monitor check at once where the names of an undone flow lead now: they are active no longer."""
     for name in sorted({each.name for each in flow.enrolments if isinstance(each, ProductEnrolment)}):
         await orders.request_recheck(connection, name, flow.application_id)
 
 
 async def _end_monitoring(connection: Connection, flow: Flow) -> None:
-    """Records that the flow took back are not missing: stop watching the names that the flow had watched. A browser's
-    flow leaves alone what others watch of them."""
+    """Stop watching the names that the flow had watched: records that it took back are not missing.
+
+    A browser's flow leaves alone what others watch of them.
+    """
     for each in flow.enrolments:
         if isinstance(each, MonitorEnrolment) and each.status == "success" and flow.domain is not None:
             key = MonitoredKey(flow.application_id, flow.domain, each.subdomain)

@@ -50,12 +50,16 @@ class CouldNotInspect(FrontageError):
         self.hint = hint
 
     def as_problem(self) -> FlowProblem:
+        """Return the problem as the flow stores and shows it."""
         return FlowProblem(self.code, str(self), self.hint)
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneInspection:
-    """`view`: the zone as it was at one moment."""
+    """What an inspection of a zone has found.
+
+    `view`: the zone as it was at one moment.
+    """
 
     view: ZoneView
     provider: Provider
@@ -66,7 +70,7 @@ class ZoneInspection:
     """As they are once the plan is written."""
 
     def found(self) -> FlowInspection:
-        """Return what the flow keeps of it."""
+        """Return what the flow keeps of the inspection."""
         name = self.provider.name if self.provider.is_known else self.offers.provider_name or self.provider.name
         soa = self.view.soa.values
         return FlowInspection(
@@ -103,13 +107,18 @@ async def inspect_zone(
     service_servers: Sequence[str] = (),
     vouches: Vouches = lambda _: True,
 ) -> ZoneInspection:
-    """`vouches`: for which records our name may stand at a Domain Connect provider. Raises: `CouldNotInspect`."""
-    note = note or _nothing
+    """Inspect a zone, make the plan for `requested`, and find the ways to write it.
+
+    `vouches`: for which records our name may stand at a Domain Connect provider.
+
+    Raises: `CouldNotInspect`.
+    """
+    note = note or _ignore_steps
     await note(InspectionSteps("running", "running", "waiting"))
     async with resolver.open_pass(tenant) as questions:
         view, discovered = await asyncio.gather(
-            read_zone(questions, apex, _to_read(requested), certificate_hosts=certificates.hosts),
-            (discover or _undiscovered)(questions, apex, _services(requested, apex, service_servers)),
+            read_zone(questions, apex, _records_to_read(requested), certificate_hosts=certificates.hosts),
+            (discover or _skip_discovery)(questions, apex, _expressing_services(requested, apex, service_servers)),
         )
     _refuse_unknown(view, requested)
     await note(InspectionSteps("done", "done", "running"))
@@ -128,8 +137,8 @@ async def inspect_zone(
     return ZoneInspection(view, provider, conflicts, plan, offers, written)
 
 
-def _services(requested: Sequence[Requested], apex: str, service_servers: Sequence[str]) -> list[str]:
-    """Templates that express the records as they are, or as they are where a root takes no CNAME."""
+def _expressing_services(requested: Sequence[Requested], apex: str, service_servers: Sequence[str]) -> list[str]:
+    """Return the templates that express the records as they are, or as they are where a root takes no CNAME."""
     fitted = fit_root(requested, apex, CAREFUL, service_servers)
     found = [*fill_templates(requested, apex), *fill_templates(fitted, apex)]
     return list(dict.fromkeys(each.service for each in found))
@@ -139,16 +148,16 @@ def _no_root_cname(each: Requested, provider: Provider) -> str:
     return f"{provider.name} takes no CNAME to {normal_name(each.record.value)} at the root of a domain."
 
 
-async def _nothing(_: InspectionSteps) -> None:
+async def _ignore_steps(_: InspectionSteps) -> None:
     return None
 
 
-async def _undiscovered(_: Pass, __: str, ___: Sequence[str]) -> None:
+async def _skip_discovery(_: Pass, __: str, ___: Sequence[str]) -> None:
     return None
 
 
-def _to_read(requested: Sequence[Requested]) -> list[Record]:
-    """Where a name gets addresses of ours, both families count."""
+def _records_to_read(requested: Sequence[Requested]) -> list[Record]:
+    """Return the records to read: where a name gets addresses of ours, both families count."""
     records = [each.record for each in requested]
     others: list[Record] = []
     for each in requested:
@@ -158,7 +167,10 @@ def _to_read(requested: Sequence[Requested]) -> list[Record]:
 
 
 def _refuse_unknown(view: ZoneView, requested: Sequence[Requested]) -> None:
-    """Raises: `CouldNotInspect`."""
+    """Refuse a zone that is not there, or whose servers could not be asked.
+
+    Raises: `CouldNotInspect`.
+    """
     if view.delegation.outcome is Outcome.NO_NAME:
         raise CouldNotInspect(
             Outcome.NO_NAME,
@@ -179,9 +191,11 @@ def _refuse_unknown(view: ZoneView, requested: Sequence[Requested]) -> None:
 async def read_sets(
     resolver: Resolver, keys: Collection[SetKey], *, tenant: str = "", alias: tuple[str, str] | None = None
 ) -> Values:
-    """What the zone's own servers have of these record sets now. A set that could not be read, or about which the
-    servers disagree, is missing. `alias`: the name and the target of a CNAME at the root, which a provider may answer
-    by addresses."""
+    """Read what the zone's own servers have of these record sets now.
+
+    A set that could not be read, or about which the servers disagree, is missing. `alias`: the name and the target
+    of a CNAME at the root, which a provider may answer by addresses.
+    """
     async with resolver.open_pass(tenant) as questions:
         zone = questions.zone_questions(len(keys) * 8 + 32)
         answers = await asyncio.gather(*(zone.ask(name, kind) for name, kind in keys))
@@ -192,7 +206,7 @@ async def read_sets(
 
 
 async def _read_flattened(questions: Pass, zone: Authoritative, now: Values, name: str, target: str) -> Values:
-    """The sets of a root as its CNAME makes them, where its addresses are those of the target."""
+    """Return the sets of a root as its CNAME makes them, where its addresses are those of the target."""
     here, there = await asyncio.gather(
         asyncio.gather(*(zone.ask(name, kind) for kind in ADDRESS_TYPES)),
         asyncio.gather(*(questions.ask(target, kind) for kind in ADDRESS_TYPES)),
@@ -216,7 +230,7 @@ async def read_back(
     within_seconds: float = READ_BACK_SECONDS,
     alias: tuple[str, str] | None = None,
 ) -> Values:
-    """As `read_sets`, again and again until every set is as wanted, or the time is over: providers take a moment."""
+    """Read the sets again and again until every one is as wanted, or the time is over: providers take a moment."""
     ends_at = asyncio.get_running_loop().time() + within_seconds
     while True:
         now = await read_sets(resolver, [*wanted], tenant=tenant, alias=alias)
@@ -228,4 +242,5 @@ async def read_back(
 
 
 def as_wanted(changes: Iterable[Any]) -> dict[tuple[str, RecordType], frozenset[str]]:
+    """Return the values that the sets have once the changes are written."""
     return {change.key: frozenset(change.after) for change in changes}

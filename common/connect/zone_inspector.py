@@ -26,14 +26,17 @@ from common.settings import IPAddress, Settings
 
 @dataclass(frozen=True, slots=True)
 class ZoneInspector:
-    """One a process."""
+    """Inspects flows' zones. A process makes one."""
 
     resolver: Resolver
     database: Database
     settings: Settings
 
     async def inspect(self, flow: Flow, *, note: Note | None = None) -> ZoneInspection:
-        """Raises: `CouldNotInspect`, `DatabaseUnavailable`."""
+        """Inspect a flow's zone, and make the plan for its records.
+
+        Raises: `CouldNotInspect`, `DatabaseUnavailable`.
+        """
         requested, apex = flow.requested, flow.domain or ""
         needs = await self._certificate_needs(frozenset(each.name(apex) for each in requested if each.purpose.product))
         return await inspect_zone(
@@ -49,7 +52,7 @@ class ZoneInspector:
         )
 
     async def _find_vouches(self, flow: Flow) -> Vouches:
-        """For which of the flow's records our name stands: all, where a server has vouched for its values."""
+        """Find for which of the flow's records our name stands: all, where a server has vouched for its values."""
         if flow.vouched:
             return lambda _: True
         async with self.database.connection() as connection:
@@ -61,8 +64,11 @@ class ZoneInspector:
     async def find_discover(
         self, *, longest_seconds: float | None = None, recent: RecentAnswers | None = None
     ) -> Discover | None:
-        """None where this installation is not set up for Domain Connect: without an id or a key to sign with. The rest
-        is as `Discovery` takes it."""
+        """Return the function that asks providers for Domain Connect.
+
+        None where this installation is not set up for it: without an id or a key to sign with. The rest is as
+        `Discovery` takes it.
+        """
         provider_id, allowed = self.settings.domain_connect_provider_id, self.settings.allow_private_addresses
         if provider_id is None:
             return None
@@ -77,15 +83,17 @@ class ZoneInspector:
         return (found if longest_seconds is None else replace(found, longest_seconds=longest_seconds)).discover
 
     async def _certificate_needs(self, hosts: frozenset[str]) -> CertificateNeeds:
-        """The internal issuer asks for no CAA records."""
+        """Return what the names need in CAA records: nothing for the internal issuer, which asks for none."""
         if not hosts or self.settings.issuer == "internal":
             return NO_CERTIFICATES
         return CertificateNeeds(hosts, await find_identities(self.database, self.settings))
 
     async def read_sets(self, flow: Flow, keys: Collection[SetKey]) -> Values:
+        """Read what the zone's own servers have of these record sets now."""
         return await read_sets(self.resolver, keys, tenant=flow.application_id, alias=_root_alias(flow))
 
     async def read_back(self, flow: Flow, wanted: Mapping[SetKey, frozenset[str]], *, within_seconds: float) -> Values:
+        """Read record sets until they are as wanted, or the time is over."""
         return await read_back(
             self.resolver,
             wanted,
@@ -96,7 +104,7 @@ class ZoneInspector:
 
 
 def _root_alias(flow: Flow) -> tuple[str, str] | None:
-    """The root and the target of the CNAME that the flow sets there, if it does."""
+    """Return the root and the target of the CNAME that the flow sets there, if it does."""
     apex = flow.domain or ""
     alias = find_root_cname(flow.requested, apex)
     return None if alias is None else (apex, normal_name(alias.record.value))

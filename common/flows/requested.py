@@ -31,7 +31,7 @@ class Requested:
     purpose: RecordPurpose = RecordPurpose()
 
     def name(self, domain: str) -> str:
-        """Whose record it is, in normal form; `domain` is the apex."""
+        """Return the name that holds the record, in normal form; `domain` is the apex."""
         return owner_name(self.record, domain)
 
     def as_json(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ _OTHER_FAMILY: dict[str, RecordType] = {"A": "AAAA", "AAAA": "A"}
 
 
 def find_disagreement(filled: Filled, plan: Plan, view: ZoneView) -> str | None:
-    """Why the template would do something else than the plan, in a sentence; None if it does the plan."""
+    """Return why the template would do something else than the plan, in a sentence; None if it does the plan."""
     for change in plan.changes:
         if change.key in filled.records:
             if not _leads_to(filled.records[change.key], change):
@@ -43,7 +43,10 @@ def _is_removed_with(change: Change, filled: Filled) -> bool:
 
 
 def _find_unplanned(filled: Filled, plan: Plan, view: ZoneView) -> str | None:
-    """Addresses of the other family that the provider would remove, though the plan keeps them or knows nothing."""
+    """Report addresses of the other family that the provider would remove.
+
+    These are addresses that the plan keeps or knows nothing of.
+    """
     planned = {change.key for change in plan.changes}
     for name, kind in filled.records:
         other = _OTHER_FAMILY.get(kind)

@@ -17,14 +17,17 @@ from common.flows.requested import Requested
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What is needed for the apply URL."""
+    """An open way through Domain Connect: what the apply URL is made of."""
 
     settings: ProviderSettings
     filled: Filled
 
 
 def hosts(settings: ProviderSettings, name_servers: Sequence[str]) -> bool:
-    """Whether the provider can be the one of a zone with these name servers, as far as it states its own."""
+    """Return whether the provider can be the one of a zone with these name servers.
+
+    It is decided as far as the provider states its own.
+    """
     return not settings.name_servers or not name_servers or bool({*settings.name_servers} & {*name_servers})
 
 
@@ -35,7 +38,10 @@ def decide_offer(
     view: ZoneView,
     vouches: Vouches,
 ) -> Offer | Closed | None:
-    """`requested`: as they are once the plan is written. None: the provider has no Domain Connect."""
+    """Decide whether Domain Connect is open to a flow, and with which template.
+
+    `requested`: as they are once the plan is written. None: the provider has no Domain Connect.
+    """
     if not isinstance(discovered, Discovered):
         return discovered
     settings, name = discovered.settings, discovered.settings.name

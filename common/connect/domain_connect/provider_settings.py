@@ -123,7 +123,7 @@ def _url(given: Mapping[str, Any], key: str, is_allowed: IsAllowed) -> str | Non
         return None
     if not isinstance(value, str) or len(value) > _MOST_URL_CHARACTERS or "?" in value or "#" in value:
         raise InvalidSettings(f"{key} is no URL without query and fragment")
-    return _checked_url(key, value, is_allowed).removesuffix("/")
+    return _check_url(key, value, is_allowed).removesuffix("/")
 
 
 def _control_panel(given: Mapping[str, Any], domain: str, is_allowed: IsAllowed) -> str | None:
@@ -132,12 +132,12 @@ def _control_panel(given: Mapping[str, Any], domain: str, is_allowed: IsAllowed)
     if not isinstance(value, str) or len(value) > _MOST_URL_CHARACTERS:
         return None
     try:
-        return _checked_url("urlControlPanel", value.replace("%domain%", quote(domain)), is_allowed)
+        return _check_url("urlControlPanel", value.replace("%domain%", quote(domain)), is_allowed)
     except InvalidSettings:
         return None
 
 
-def _checked_url(key: str, text: str, is_allowed: IsAllowed) -> str:
+def _check_url(key: str, text: str, is_allowed: IsAllowed) -> str:
     if not text.isascii() or not text.isprintable() or " " in text or "\\" in text:
         raise InvalidSettings(f"{key} has characters that no URL has")
     host, scheme = _host_of(text), urlsplit(text).scheme

@@ -34,7 +34,10 @@ _TXT_CHUNK_CHARACTERS: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class TemplateRecord:
-    """`value` is the template's ``pointsTo`` or ``data``; `prefix`, of texts that it replaces."""
+    """A record of a template.
+
+    `value` is the template's ``pointsTo`` or ``data``; `prefix`, of texts that it replaces.
+    """
 
     type: RecordType
     host: str
@@ -46,6 +49,8 @@ class TemplateRecord:
 
 @dataclass(frozen=True, slots=True)
 class Template:
+    """A template of ours: `service` is its id."""
+
     service: str
     records: tuple[TemplateRecord, ...]
     requires_host: bool
@@ -53,8 +58,11 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A template with the values for a flow. `host` is the subdomain that it is applied to, or nothing; `groups`:
-    those of its records that are used, or none for all. `records`: what it writes, by absolute name and type."""
+    """A template with the values for a flow.
+
+    `host` is the subdomain that it is applied to, or nothing; `groups`: those of its records that are used, or none
+    for all. `records`: what it writes, by absolute name and type.
+    """
 
     service: str
     host: str
@@ -65,13 +73,15 @@ class Filled:
 
 @cache
 def load_templates() -> tuple[Template, ...]:
-    """As packaged; read once."""
+    """Return our templates as packaged; they are read once."""
     return tuple(map(_template, map(_content, SERVICES)))
 
 
 def for_installation(service: str, provider_id: str, name: str, redirect_domain: str) -> dict[str, Any]:
-    """The template as an operator hands it to providers. `provider_id` is also where its public keys are published;
-    `redirect_domain`: the host that people return to."""
+    """Return the template as an operator hands it to providers.
+
+    `provider_id` is also where its public keys are published; `redirect_domain`: the host that people return to.
+    """
     content = _content(service)
     assert content["providerId"] == _PLACEHOLDER_ID
     return content | {
@@ -83,12 +93,15 @@ def for_installation(service: str, provider_id: str, name: str, redirect_domain:
 
 
 def fill_templates(requested: Sequence[Requested], apex: str) -> list[Filled]:
-    """Every template that expresses the records, the preferred one first."""
+    """Fill every template that expresses the records, the preferred one first."""
     return [filled for each in load_templates() if (filled := fill_template(each, requested, apex)) is not None]
 
 
 def fill_template(template: Template, requested: Sequence[Requested], apex: str) -> Filled | None:
-    """None if the template cannot express the records, or has records without a group that the flow does not want."""
+    """Fill a template with a flow's records.
+
+    None if the template cannot express the records, or has records without a group that the flow does not want.
+    """
     names = sorted({each.name(apex) for each in requested})
     host = _common_host(names, apex)
     if not requested or (template.requires_host and not host):
@@ -114,7 +127,7 @@ def fill_template(template: Template, requested: Sequence[Requested], apex: str)
 
 
 def _distinct(requested: Sequence[Requested], apex: str) -> list[tuple[str, RecordType, str, int | None]]:
-    """Name, type, normal value and priority of each record, each once."""
+    """Return name, type, normal value and priority of each record, each once."""
     found: dict[tuple[str, RecordType, str, int | None], None] = {}
     for each in requested:
         priority, value = split_priority(each.record)
@@ -144,7 +157,7 @@ def _variable(field: str) -> str | None:
 
 
 def _common_host(names: Sequence[str], apex: str) -> str:
-    """The longest subdomain that all names below the apex share; nothing if they share none."""
+    """Return the longest subdomain that all names below the apex share; nothing if they share none."""
     below = [list(reversed(name.removesuffix(f".{apex}").split("."))) for name in names if name != apex]
     if not below:
         return ""
@@ -157,12 +170,15 @@ def _common_host(names: Sequence[str], apex: str) -> str:
 
 
 def _scoped_host(name: str, scope: str) -> str:
-    """As a template's host field has it: ``@``, relative to the scope, or absolute with a final dot."""
+    """Spell a name as a template's host field has it: ``@``, relative to the scope, or absolute with a final dot."""
     return APEX if name == scope else relative_host(name, scope)
 
 
 def _presented(kind: RecordType, value: str) -> str:
-    """In presentation format (RFC 1035 §5.1). A text of one string goes without quotes, as the draft allows."""
+    """Spell a value in presentation format (RFC 1035 §5.1).
+
+    A text of one string goes without quotes, as the draft allows.
+    """
     if kind != "TXT":
         return value
     is_plain = len(octets_of(value)) <= _TXT_CHUNK_CHARACTERS and not any(each in value for each in '"\\')

@@ -33,18 +33,22 @@ from common.records import APEX
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """`domain_connect`: with what it is open, or why it is not; None where the provider does not have it."""
+    """The ways that are open to a zone.
+
+    `domain_connect`: with what it is open, or why it is not; None where the provider does not have it.
+    """
 
     ways: tuple[Way, ...]
     domain_connect: Offer | Closed | None = None
 
     @property
     def setup_type(self) -> SetupType:
+        """Whether the best way writes the records by itself."""
         return "automatic" if self.ways and self.ways[0].way != "manual" else "manual"
 
     @property
     def provider_name(self) -> str | None:
-        """As the provider's Domain Connect service states it."""
+        """The provider's name, as its Domain Connect service states it."""
         match self.domain_connect:
             case Offer(settings):
                 return settings.name
@@ -55,7 +59,7 @@ class Offers:
 
     @property
     def domain_connect_state(self) -> DomainConnectState | None:
-        """Of the provider, for people who look into why the way is not offered."""
+        """The state of Domain Connect at the provider, for people who look into why the way is not offered."""
         match self.domain_connect:
             case Offer():
                 return DomainConnectState(is_open=True)
@@ -81,6 +85,7 @@ _SERVER_FIELDS = (
 def find_offers(
     provider: Provider, view: ZoneView, requested: Sequence[Requested], domain_connect: Offer | Closed | None
 ) -> Offers:
+    """Find the ways that are open to a zone, the one that asks least of the person first."""
     ways: list[Way] = []
     if isinstance(domain_connect, Offer):
         ways.append(_domain_connect(domain_connect))

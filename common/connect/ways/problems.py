@@ -33,4 +33,5 @@ class WayFailed(FrontageError):
         self.code = code
 
     def as_problem(self) -> FlowProblem:
+        """Return the problem as the flow stores and shows it."""
         return FlowProblem(self.code, str(self), HINTS[self.code])

@@ -20,6 +20,8 @@ from common.flows.ways import CredentialField
 
 @dataclass(frozen=True, slots=True)
 class ProviderApi:
+    """A provider's API that a plan can be written through."""
+
     id: str
     name: str
     token_url: str
