@@ -53,7 +53,7 @@ KEY_PERMISSIONS: Mapping[Permission, frozenset[Permission]] = MappingProxyType(
 """What a key permits at most, by the permission that it was made with."""
 
 KEY_PREFIX = "fkey_"
-"""Of every API key, so that scanners for leaked secrets recognise one."""
+"""The prefix of every API key, so that scanners for leaked secrets recognise one."""
 
 
 class InvalidEmail(FrontageError):

@@ -17,7 +17,10 @@ _PACKAGE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """`commit` is None where neither a checkout nor the installation names one."""
+    """The version of the program, and the commit that it was built from.
+
+    `commit` is None where neither a checkout nor the installation names one.
+    """
 
     version: str
     commit: str | None

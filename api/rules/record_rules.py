@@ -35,9 +35,9 @@ from common.records import (
 )
 
 MOST_RECORDS = 500
-"""Of one monitored name: more than most zones have, and a bound on what one check may ask."""
+"""Most records of one monitored name: more than most zones have, and a bound on what one check may ask."""
 MOST_OCTETS = 65_536
-"""Of one monitored name's hosts and values together: as much as the longest DNS message (RFC 1035 §4.2.2)."""
+"""Most octets of a monitored name's hosts and values: as much as the longest DNS message (RFC 1035 §4.2.2)."""
 
 _ROOT = "."
 _HOST_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")

@@ -26,7 +26,7 @@ from common.records import (
 from common.urls import parse_application_url
 
 MOST_RECORDS = 50
-"""Of one configuration: each is asked about at every look."""
+"""Most records of one configuration: each is asked about at every inspection."""
 MOST_TEXT_CHARACTERS = 1024
 MOST_PATHS = 100
 _MOST_LEVELS = 16

@@ -24,7 +24,7 @@ from common.domain_check.zone_view import HostView, ZoneView
 from common.records import Record, RecordType, normal_name, normal_value, owner_name
 
 MOST_RECORDS = 100
-"""Of one check: far more than an application asks a customer to set, and a bound on its questions."""
+"""Most records in one check: far more than an application asks a customer to set, and a bound on its questions."""
 
 _MOST_QUESTIONS = 4000
 _MOST_INCLUDED = 40  # names that SPF records include: more than ten are an error

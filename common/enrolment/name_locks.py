@@ -17,7 +17,7 @@ _SECONDS = 15.0
 
 
 class NameLocks:
-    """One a process. Holds a lock for each name that a request waits for, or works on."""
+    """Holds a lock for each name that a request waits for, or works on. A process makes one."""
 
     def __init__(self, *, within_seconds: float = _SECONDS) -> None:
         self._within_seconds = within_seconds

@@ -18,7 +18,7 @@ class Unreachable(FrontageError):
 
 
 class AskOrigin(Protocol):
-    """What asks origins: `common.origin_probe` over HTTP."""
+    """Asks origins whether they answer; `common.origin_probe` does it over HTTP."""
 
     async def __call__(self, text: str, domain: str, application: Application) -> object:
         """Ask the origin at the URL `text` for `domain`, the way `application` has set. Raises: `Unreachable`."""

@@ -38,7 +38,10 @@ class EnrolmentCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Enrolled:
-    """`change` is what it did to the application's enrolment of the name."""
+    """An enrolment that was done.
+
+    `change` is what it did to the application's enrolment of the name.
+    """
 
     change: Literal["added", "changed", "unchanged"]
 

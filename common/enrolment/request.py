@@ -48,13 +48,13 @@ class EnrolmentPolicy:
 
 
 PARTNER: Final = EnrolmentPolicy("refuse", powers_roots=False)
-"""Of the API."""
+"""The policy of the API."""
 FLOW: Final = EnrolmentPolicy("change")
-"""Of a flow that the application's server began."""
+"""The policy of a flow that the application's server began."""
 BROWSER_FLOW: Final = EnrolmentPolicy("keep")
-"""Of a flow that a browser began: it changes no name that is enrolled already."""
+"""The policy of a flow that a browser began: it changes no name that is enrolled already."""
 OPERATOR: Final = EnrolmentPolicy("change", asks=False, counts=False)
-"""Of an operator's import."""
+"""The policy of an operator's import."""
 
 
 def cname_target_of(application: Application, product: Product) -> str:

@@ -29,16 +29,22 @@ StoreTargets: TypeAlias = Callable[[Collection[TargetContest]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class TargetClaims:
-    """One a process; every call brings its application."""
+    """Stores cname targets, and asks the DNS about those that are taken. A process makes one.
+
+    Each call takes its application.
+    """
 
     database: Database
     resolver: Resolver
     service_targets: Collection[str]
 
     async def store(self, application: Application, store: StoreTargets) -> None:
-        """Store; where targets are taken, ask the DNS whose they are, and store again if all are the application's.
+        """Store targets; where some are taken, ask the DNS whose they are.
 
-        Raises: `CnameTargetTaken`."""
+        They are stored again if the DNS proves all of them to be the application's.
+
+        Raises: `CnameTargetTaken`.
+        """
         try:
             await store(())
         except CnameTargetTaken as taken:

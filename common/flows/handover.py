@@ -11,7 +11,9 @@ ReturnOutcome = Literal["done", "refused", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """`url`: the provider's consent page. `state` counts once: it is gone as soon as a browser came back with it.
+    """A flow's visit to a provider's consent page, and what the browser came back with.
+
+    `url`: the consent page. `state` counts once: it is gone as soon as a browser came back with it.
 
     The rest is what the browser came back with.
     """

@@ -64,7 +64,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`changes` hold the kept sets too. `blocked`: why nothing should be written, in sentences."""
+    """The changes that put the requested records in place.
+
+    `changes` hold the kept sets too. `blocked`: why nothing should be written, in sentences.
+    """
 
     changes: tuple[Change, ...]
     blocked: tuple[str, ...] = ()

@@ -14,7 +14,10 @@ SightingStatus = Literal["propagated", "missing", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class RecordPurpose:
-    """`root_path_access` None: the application's applies."""
+    """The product that a record enrols its name in, and the settings of that enrolment.
+
+    `root_path_access` None: the application's applies.
+    """
 
     product: Product | None = None
     application_url: str | None = None

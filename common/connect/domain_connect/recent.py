@@ -12,7 +12,7 @@ _FRESH_SECONDS: Final = 300.0
 _SILENT_SECONDS: Final = 10.0
 _MOST_KEPT: Final = 2000
 _MOST_BYTES: Final = 4096
-"""Of an answer that is kept: settings take some hundred."""
+"""Most bytes of an answer that is kept: settings take some hundred."""
 
 
 class RecentAnswers:
