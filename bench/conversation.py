@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from bench.callgrind import CountedProcess
+from bench.http2_conversation import Http2Conversation
 from bench.instruction_cases import SECURE_ORIGIN_HOST, InstructionCase
 from bench.instruction_parts import PARTS
 from bench.peers.certificates import make_certificate
@@ -39,7 +40,8 @@ def measure_case(
     process: CountedProcess, port: int, listener: socket.socket, case: InstructionCase, requests: int
 ) -> dict[str, float]:
     """Return the instructions of a request by part. `process` is the proxy at `port`, and `listener` its origin."""
-    with Conversation(port, listener, case) as conversation:
+    make = Http2Conversation if case.streams else Conversation
+    with make(port, listener, case) as conversation:
         conversation.run(len(case.requests) if case.key == "page" else requests // 4)
         process.start_counting()
         conversation.run(requests)

@@ -20,6 +20,7 @@ class InstructionCase:
 
     `requests` are sent in turn, and answered with the `answers` in turn, on one connection; or on new ones, of so many
     requests in turn (`connections`), which may offer the last one's TLS session (`resumes`).
+    With `streams`, they are sent in HTTP/2, so many at once.
     """
 
     key: str
@@ -31,6 +32,7 @@ class InstructionCase:
     resumes: bool = False
     logs: bool = False
     is_origin_secure: bool = False
+    streams: int = 0
 
     def count(self, requests: int) -> int:
         """Return how many requests to count where a case of cheap ones counts `requests`."""
@@ -94,6 +96,12 @@ def cases() -> list[InstructionCase]:
         InstructionCase("page", "a recorded browser's page load", page),
         InstructionCase("tls", "the same request again, over TLS", heads.same(HOST, KB), secure=True),
         InstructionCase("tls-varied", "every block different, over TLS", heads.varied(HOST, KB), secure=True),
+        InstructionCase(
+            "h2-1", "both different, HTTP/2, one request at a time", varied, answers.varied(), secure=True, streams=1
+        ),
+        InstructionCase(
+            "h2-10", "both different, HTTP/2, ten requests at once", varied, answers.varied(), secure=True, streams=10
+        ),
         InstructionCase("tls-new", "a new connection, whole handshake", closing, secure=True, connections=(1,)),
         InstructionCase(
             "tls-resumed", "a new connection, resumed session", closing, secure=True, connections=(1,), resumes=True

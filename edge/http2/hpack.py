@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from edge.http2.errors import ConnectionFailed, ErrorCode
-from edge.http2.fields import Field, make_field, size_of
+from edge.http2.fields import FIELD_OVERHEAD_BYTES, LINE_OVERHEAD_BYTES, Field, make_field, size_of
 from edge.http2.huffman import decode as decode_huffman
 from edge.http2.static_table import STATIC_FIELDS
 
@@ -25,6 +25,7 @@ _FIRST_DYNAMIC: Final = len(STATIC_FIELDS) + 1
 
 _STATIC: Final[list[Field | None]] = [None, *(make_field(name, value) for name, value in STATIC_FIELDS)]
 _REMEMBERED_BYTES: Final = 512
+_SIZE_BEYOND_LINE: Final = FIELD_OVERHEAD_BYTES - LINE_OVERHEAD_BYTES
 
 
 class HeaderDecoder:
@@ -116,7 +117,7 @@ class HeaderDecoder:
 
     def _add(self, field: Field) -> None:
         """Add a field to the table; one larger than the table empties it (§4.4)."""
-        size = size_of(field)
+        size = len(field[1]) + _SIZE_BEYOND_LINE
         held = self._table_bytes + size
         if held > self._max_table_bytes:
             held = self._evict(self._max_table_bytes - size) + size

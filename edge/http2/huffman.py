@@ -110,14 +110,11 @@ def decode(data: bytes) -> bytes:
 
     Raises: `ConnectionFailed` where it has the end's code in it, or a padding that §5.2 forbids.
     """
-    row = _ROOT
-    symbols = []
-    for octet in data:
-        row, symbol = row[octet]
-        symbols.append(symbol)
-    if not row[256]:
+    step = (_ROOT, b"")
+    decoded = b"".join([(step := step[0][octet])[1] for octet in data])
+    if not step[0][256]:
         raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "invalid Huffman code")
-    return b"".join(symbols)
+    return decoded
 
 
 def encode(data: bytes) -> bytes:

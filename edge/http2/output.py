@@ -146,6 +146,14 @@ class Output:
 
     def _write(self, stream: Stream, out: list[Piece], most_bytes: int) -> int:
         """Write frames of a stream; return the size of their content."""
+        if stream.has_ended and stream.block and len(stream.pending) == 1:
+            data = stream.pending[0]
+            size = len(data)
+            if size <= min(MAX_DATA_BYTES, self.window, stream.send_window, most_bytes) and not (
+                stream.trailers or stream.interims or stream.pending_from
+            ):
+                self._write_whole(stream, data, size, out)
+                return size
         if stream.interims:
             for block in stream.interims:
                 self._write_block(stream, block, out, end_stream=False)
@@ -174,6 +182,21 @@ class Output:
             self._is_first_block = False
             block = EMPTY_TABLE + block
         out += frames.headers(stream.id, block, end_stream=end_stream, max_bytes=frames.MAX_FRAME_BYTES)
+
+    def _write_whole(self, stream: Stream, data: bytes, size: int, out: list[Piece]) -> None:
+        """Write a response whose content is at hand and fits one frame: by far the most frequent."""
+        self._write_block(stream, stream.block, out, end_stream=False)
+        stream.block = b""
+        stream.pending = []
+        stream.pending_bytes = 0
+        stream.state = advance(stream.state, DATA_SENT_END)
+        out.append(frames.header(frames.DATA, frames.END_STREAM, stream.id, size))
+        out.append(data)
+        self.data_frames += 1
+        self.window -= size
+        stream.send_window -= size
+        self.held_bytes -= size
+        self._on_end(stream)
 
     def _write_content(self, stream: Stream, out: list[Piece], most_bytes: int) -> int:
         pending = stream.pending

@@ -7,6 +7,7 @@ judged where the head is read, as if it had come that way (`edge.http.request`).
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from typing import Final
 
 from edge.http2.errors import ErrorCode, StreamFailed
@@ -26,49 +27,59 @@ from edge.http2.fields import (
 _METHOD: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _PATH: Final = re.compile(rb"/[!-~\x80-\xff]*")
 _AUTHORITY: Final = re.compile(rb"[!-~]*")
-_MAX_REMEMBERED_BYTES: Final = 4096
 _SCHEMES: Final = (b"https", b"http")
+_PSEUDO_FIELDS: Final = 4
+_PSEUDO_KINDS: Final = [METHOD, SCHEME, AUTHORITY, PATH]  # ascending
+_kind: Final = itemgetter(0)
+_line: Final = itemgetter(1)
 
 
 class HeadComposer:
-    """Makes a connection's heads of HTTP/1.1, and remembers the last.
+    """Makes a connection's heads of HTTP/1.1, and remembers how the last one was made.
 
-    Most requests of a client that loads a page have the very fields of the one before, but for the path.
+    A client sends the same kinds of fields in the same order again and again, with other values. Where all kinds are
+    those of the last request, and method, scheme and authority too, only the path is judged again: every other field is
+    copied as it stands (`edge.http2.fields` has judged it).
     """
 
-    __slots__ = ("_after", "_before", "_fields", "_is_complete", "_path_at", "_priority")
+    __slots__ = ("_before_path", "_behind_path", "_kinds", "_path_at", "_pseudo", "_pseudo_at")
 
     def __init__(self) -> None:
-        self._fields: list[Field] = []
-        self._is_complete = False
+        self._kinds: bytes | None = None  # nothing is remembered
         self._path_at = 0
-        self._before = self._after = self._priority = b""  # what stands before the path and behind it
+        self._pseudo_at: list[int] = []  # of method, scheme and authority
+        self._pseudo: list[Field] = []
+        self._before_path = self._behind_path = b""
 
     def compose(self, fields: list[Field], *, is_complete: bool) -> tuple[bytes, bytes]:
         """Return what `request_head` does. Raises: `StreamFailed`."""
-        last, at = self._fields, self._path_at
-        if len(last) == len(fields) and is_complete is self._is_complete:
-            kind, _, _, path = fields[at]
-            if (
-                kind == PATH
-                and fields[:at] == last[:at]
-                and fields[at + 1 :] == last[at + 1 :]
-                and _PATH.fullmatch(path)
-            ):
-                return self._before + path + self._after, self._priority
+        kinds = bytes(map(_kind, fields))
+        if kinds == self._kinds and is_complete:
+            path = fields[self._path_at][3]
+            if [fields[at] for at in self._pseudo_at] == self._pseudo and _PATH.fullmatch(path):
+                start = b"%b%b%b" % (self._before_path, path, self._behind_path)
+                at = kinds.rfind(PRIORITY)
+                return b"%b%b\r\n\r\n" % (start, b"".join(map(_line, fields[_PSEUDO_FIELDS:]))), (
+                    fields[at][3] if at >= 0 else b""
+                )
         head, priority = request_head(fields, is_complete=is_complete)
-        self._remember(fields, head, priority, is_complete=is_complete)
+        if is_complete:
+            self._remember(fields, kinds)
         return head, priority
 
-    def _remember(self, fields: list[Field], head: bytes, priority: bytes, *, is_complete: bool) -> None:
-        paths = [(at, field[3]) for at, field in enumerate(fields) if field[0] == PATH]
-        if len(head) > _MAX_REMEMBERED_BYTES or not paths or paths[0][1][:1] != b"/":
-            self._fields = []
+    def _remember(self, fields: list[Field], kinds: bytes) -> None:
+        """Remember a request that begins with four pseudo-header fields, and whose other fields are copied in order."""
+        self._kinds = None
+        if sorted(kinds[:_PSEUDO_FIELDS]) != _PSEUDO_KINDS or kinds.count(COOKIE) > 1 or HOST in kinds:
             return
-        self._path_at, path = paths[0]
-        self._fields, self._is_complete, self._priority = fields, is_complete, priority
-        start = head.index(b" ") + 1
-        self._before, self._after = head[:start], head[start + len(path) :]
+        self._path_at = kinds.index(PATH)
+        if not _PATH.fullmatch(fields[self._path_at][3]):  # ``*``
+            return
+        self._kinds = kinds
+        self._pseudo_at = [kinds.index(kind) for kind in (METHOD, SCHEME, AUTHORITY)]
+        self._pseudo = [fields[at] for at in self._pseudo_at]
+        self._before_path = self._pseudo[0][3] + b" "
+        self._behind_path = b" HTTP/1.1\r\nHost: " + self._pseudo[2][3]
 
 
 def request_head(fields: list[Field], *, is_complete: bool) -> tuple[bytes, bytes]:

@@ -798,3 +798,42 @@ def test_heads_that_differ_in_their_path_alone_are_read_by_what_they_share(clien
     assert client.made[41].head.endswith(b"\r\nx: y\r\n\r\n")
     client.request(fields, 43, END_HEADERS)
     assert client.made[43].head.endswith(b"\r\nTransfer-Encoding: chunked\r\n\r\n")
+
+
+# Heads of requests that are like the one before -------------------------------------------------------------
+
+_ALIKE: list[list[tuple[bytes, bytes]]] = [
+    [*GET, (b"x", b"1"), (b"cookie", b"a=b"), (b"priority", b"u=1")],
+    [*GET, (b"y", b"2"), (b"cookie", b"c=d"), (b"priority", b"u=6")],  # of the same kinds
+    [*GET[:2], (b":path", b"/other?x"), GET[3], (b"y", b"2"), (b"cookie", b"c=d"), (b"priority", b"u=6")],
+    [*GET[:2], (b":path", b"other"), GET[3], (b"y", b"2"), (b"cookie", b"c=d"), (b"priority", b"u=6")],
+    [*GET[:3], (b":authority", b"b.example"), (b"y", b"2"), (b"cookie", b"c=d"), (b"priority", b"u=6")],
+    [(b":method", b"HEAD"), *GET[1:], (b"y", b"2"), (b"cookie", b"c=d"), (b"priority", b"u=6")],
+    [*GET[:1], (b":scheme", b"ftp"), *GET[2:], (b"y", b"2"), (b"cookie", b"c=d"), (b"priority", b"u=6")],
+    [*GET, (b"connection", b"close"), (b"cookie", b"c=d"), (b"priority", b"u=6")],
+    [*GET, (b"y", b"2"), (b"cookie", b"c=d"), (b"cookie", b"e=f")],
+    [*GET, (b"priority", b"u=1"), (b"priority", b"u=2")],
+    [*GET, (b"priority", b"u=3"), (b"priority", b"u=4")],
+    [(b":method", b"OPTIONS"), GET[1], (b":path", b"*"), GET[3]],
+    [(b":method", b"GET"), GET[1], (b":path", b"*"), GET[3]],
+    [*GET, (b"host", b"a.example")],
+    [*GET, (b"host", b"b.example")],
+    GET[:3],
+    [],
+    [*GET],
+    [*GET, (b"content-length", b"0")],
+    [*GET, (b"content-length", b"7")],
+]
+
+
+@pytest.mark.parametrize("first", range(len(_ALIKE)))
+def test_head_is_the_same_whatever_request_came_before_it(first: int) -> None:
+    for second in _ALIKE:
+        alone, behind = Machine().start(), Machine().start()
+        alone.request(second)
+        behind.request(_ALIKE[first])
+        for stream_id in (3, 5):
+            behind.request(second, stream_id)
+            assert behind.made[stream_id].head == alone.made[1].head
+            assert behind.reset_code(stream_id) == alone.reset_code(1)
+            assert behind.made[stream_id].urgency == alone.made[1].urgency
