@@ -60,11 +60,10 @@ class SharingService:
 
         What is done through it belongs to the flow's job; what ends the flow ends the link.
         """
-        config = dict(flow.config) | ({"prefilledDomain": flow.host} if flow.host else {})
         try:
             return await self._store(
                 flow.application_id,
-                config=config,
+                config=flow.shared_config,
                 domain=flow.domain,
                 subdomain=flow.subdomain,
                 records=[as_json(each.record) for each in flow.requested],

@@ -79,9 +79,10 @@ class FlowChanged(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A flow of the connect modal. JSON columns are types of `common.flows`.
+    """A flow of the connect modal.
 
-    Claimed or not, `fence` and `attempts` are the row's.
+    JSON columns are types of `common.flows`, but for `config`: the partner's own document, kept as it was sent, which
+    `common.connect.configuration` parses where it counts. Claimed or not, `fence` and `attempts` are the row's.
     """
 
     id: str
@@ -135,6 +136,11 @@ class Flow:
     def is_routine(self) -> bool:
         """Whether the next step is not awaited by a person at the modal."""
         return self.state in (State.WAITING, State.PROPAGATING) and self.looks > 5
+
+    @property
+    def shared_config(self) -> dict[str, Any]:
+        """Return the configuration for a sharing link: it names the flow's host where there is one."""
+        return dict(self.config) | ({} if self.host is None else {"prefilledDomain": self.host})
 
     @property
     def host(self) -> str | None:

@@ -180,7 +180,6 @@ class FlowSteps:
         """Create a sharing link at which the missing records can be set, and return its address."""
         seen = zip(flow.requested, flow.statuses, strict=True)
         missing = [as_json(each.record) for each, sighting in seen if not sighting.is_live]
-        config = dict(flow.config) | {"prefilledDomain": flow.host}
         provenance = shares.Provenance(
             vouched=flow.vouched,
             configuration_id=flow.configuration_id,
@@ -195,7 +194,7 @@ class FlowSteps:
                 domain=flow.domain,
                 subdomain=flow.subdomain,
                 records=missing,
-                config=config,
+                config=flow.shared_config,
                 job_id=flow.job_id,
                 user_id=flow.user_id,
                 provenance=provenance,
