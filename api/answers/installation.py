@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from typing_extensions import TypedDict
 
+from common.db import edge_nodes
+from common.db import status as stored
 from common.db.edge_nodes import EdgeState
+from common.db.monitor_nodes import MonitorNode
+from common.db.status import InstallationStatus
 
 
 class EdgeCondition(TypedDict):
@@ -191,3 +196,114 @@ class Operations(TypedDict):
     """Certificates that wait to be revoked."""
     endpointsFailing: int
     endpointsDisabled: int
+
+
+def operations(status: InstallationStatus, problems: Sequence[str], notices: Sequence[str]) -> Operations:
+    """Render the state of the installation.
+
+    `problems`: what an operator should look at now; `notices`: what is no fault. In sentences.
+    """
+    checks, progress, revocations = status.checks, status.progress, status.revocations
+    return {
+        "problems": list(problems),
+        "notices": list(notices),
+        "at": status.at,
+        "feedVersion": status.feed_version,
+        "edges": list(map(_edge, status.edges)),
+        "monitors": list(map(_monitor, status.monitors)),
+        "checks": {"isHealthy": checks.is_healthy, "reason": checks.reason, "executedAt": checks.executed_at},
+        "alarmsHeld": status.alarms_held,
+        "queues": list(map(_queue, status.queues)),
+        "certificates": list(map(_expiry, status.certificates)),
+        "unrenewed": list(map(_unrenewed, status.unrenewed)),
+        "ledger": list(map(_standing, status.ledger)),
+        "failingOrders": list(map(_failing_orders, status.failing_orders)),
+        "progress": {
+            "waiting": progress.waiting,
+            "due": progress.due,
+            "orderedLastHour": progress.ordered_last_hour,
+            "orderedLastDay": progress.ordered_last_day,
+            "anHour": progress.an_hour,
+            "endsAt": progress.ends_at,
+        },
+        "revocations": {
+            "count": revocations.count,
+            "oldestSeconds": revocations.oldest_seconds,
+            "domain": revocations.domain,
+        },
+        "endpointsFailing": status.endpoints_failing,
+        "endpointsDisabled": status.endpoints_disabled,
+    }
+
+
+def _edge(edge: stored.Edge) -> Edge:
+    return {"node": _edge_node(edge.node), "isAlive": edge.is_alive, "behind": edge.behind}
+
+
+def _edge_node(node: edge_nodes.EdgeNode) -> EdgeNode:
+    traffic = node.traffic
+    return {
+        "nodeId": node.node_id,
+        "host": node.host,
+        "version": node.version,
+        "condition": {"state": node.condition.state, "reason": node.condition.reason},
+        "leaseUntil": node.lease_until,
+        "description": _description(node.description),
+        "traffic": None if traffic is None else {"requests": traffic.requests, "failed": traffic.failed},
+        "unusable": {"count": node.unusable.count, "example": node.unusable.example},
+        "sharesIdOf": node.shares_id_of,
+    }
+
+
+def _description(description: edge_nodes.EdgeDescription) -> EdgeDescription:
+    failed = description.failed_upgrade
+    return {
+        "softwareVersion": description.software_version,
+        "heldCopyAt": description.held_copy_at,
+        "failedUpgrade": None if failed is None else {"at": failed.at, "reason": failed.reason},
+    }
+
+
+def _monitor(node: MonitorNode) -> Monitor:
+    return {
+        "nodeId": node.node_id,
+        "host": node.host,
+        "issuer": node.issuer,
+        "stopped": list(node.stopped),
+        "startedAt": node.started_at,
+        "leaseUntil": node.lease_until,
+        "isAlive": node.is_alive,
+        "softwareVersion": node.software_version,
+    }
+
+
+def _queue(queue: stored.QueueLength) -> DueWork:
+    return {"name": queue.name, "count": queue.count, "oldestSeconds": queue.oldest_seconds}
+
+
+def _expiry(expiry: stored.Expiry) -> Expiry:
+    return {
+        "fromDays": expiry.from_days,
+        "toDays": expiry.to_days,
+        "count": expiry.count,
+        "example": expiry.example,
+    }
+
+
+def _unrenewed(unrenewed: stored.Unrenewed) -> Unrenewed:
+    return {"withinDays": unrenewed.within_days, "count": unrenewed.count, "example": unrenewed.example}
+
+
+def _standing(use: stored.LimitUse) -> Standing:
+    return {
+        "issuer": use.issuer,
+        "limit": use.limit,
+        "subject": use.subject,
+        "used": use.used,
+        "most": use.most,
+        "freesAt": use.frees_at,
+    }
+
+
+def _failing_orders(orders: stored.FailingOrders) -> FailingOrders:
+    return {"reason": orders.reason, "count": orders.count, "example": orders.example}

@@ -25,9 +25,9 @@ _ASKED_WITHIN = timedelta(seconds=5)
 
 def status(as_json: AsJson = False) -> None:
     """Print what runs, what is due, and what needs a hand."""
+    from api.answers.installation import operations
     from api.cli.database import run_in_database
     from api.rules.plain_text import find_exposure
-    from api.rules.status_document import status_document
     from common.db.ca_ledger import Limits
     from common.db.status import read_status
     from common.installation_problems import list_problems
@@ -43,7 +43,7 @@ def status(as_json: AsJson = False) -> None:
     problems = [*([f"{exposure}."] if exposure else []), *list_problems(found), *own.problems]
     notices = [*found.notices, *own.notices]
     if as_json:
-        print_json(status_document(found, problems, notices))
+        print_json(operations(found, problems, notices))
         return
     from rich.console import Console
 

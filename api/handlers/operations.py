@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.answers.installation import operations
 from api.auth import rights_of
 from api.responses import respond
-from api.rules.status_document import status_document
 from api.services.installation import InstallationService
 
 
@@ -20,4 +20,4 @@ class OperationsHandler:
         """Show the state of the installation to an operator."""
         rights_of(request).require_operator()
         found = await self._installation.read()
-        return respond(status_document(found, self._installation.problems(found), found.notices))
+        return respond(operations(found, self._installation.problems(found), found.notices))

@@ -19,6 +19,7 @@ from api.answers import (
     connect,
     diagnosis,
     domain_check,
+    installation,
     lists,
     monitor,
     organisations,
@@ -48,14 +49,27 @@ from common.db.connect_flows import read_flow
 from common.db.deliveries import Delivery
 from common.db.domain_pages import ListedDomain
 from common.db.domains import Domain
-from common.db.edge_nodes import SERVING, EdgeNode, UnreachedOrigin
+from common.db.edge_nodes import (
+    SERVING,
+    Condition,
+    EdgeDescription,
+    EdgeNode,
+    EdgeTraffic,
+    FailedUpgrade,
+    UnreachedOrigin,
+    UnusableCertificates,
+)
 from common.db.events import Event
+from common.db.issuance_progress import IssuanceProgress
 from common.db.monitor_health import MonitorHealth
+from common.db.monitor_nodes import MonitorNode
 from common.db.monitored_domains import Labels, LastCheck, MonitoredDomain, MonitoredKey
 from common.db.orders import OrderState
 from common.db.policies import Policy
 from common.db.request_effects import Effect
+from common.db.revocations import RevocationBacklog
 from common.db.shares import Share
+from common.db.status import Edge, Expiry, FailingOrders, InstallationStatus, LimitUse, QueueLength, Unrenewed
 from common.db.target_sightings import TargetSighting
 from common.db.traffic import Point
 from common.db.user_keys import UserKey
@@ -130,6 +144,20 @@ UNKNOWN = Diagnosis(NAME, False, None, None, None, None, None, unreached=None)
 FREE = replace(
     WELL, holding=DomainHolding((), None, None, None), origin=None, unreached=(),
     caa=Caa(Authorization(Outcome.NO_DATA), (), forbids=False), nodes=Nodes(is_issuing=False, edges=Reach(0, ())),
+)  # fmt: skip
+DESCRIBED = EdgeNode(
+    "0123", "edge-b", 2, Condition("serving", "It has no disk."), LATER,
+    EdgeDescription("1.0.0", AT, FailedUpgrade(AT, "It ended.")), EdgeTraffic(10, 1), UnusableCertificates(1, "a.test"),
+    "4567",
+)  # fmt: skip
+STATUS = InstallationStatus(
+    AT, 7, [Edge(DESCRIBED, True, 5), Edge(EDGE, False, 6)],
+    [MonitorNode("mon_1", "host", "acme", ("orders",), AT, LATER, True, "1.0.0")],
+    MonitorHealth(False, "It ended.", AT),
+    2, [QueueLength("orders", 1, 1.5), QueueLength("checks", 0, None)], [Expiry(None, 0, 1, "a.test"), Expiry(0, 7, 0)],
+    [Unrenewed(7, 1, "a.test")], [LimitUse("acme", "orders", "", 1, 300, LATER)],
+    [FailingOrders("It ended.", 1, "a.test")], IssuanceProgress(1, 2, 3, 4, 5, LATER), RevocationBacklog(1, 2.5, None),
+    1, 0,
 )  # fmt: skip
 FLOW = read_flow(STORED_FLOW)
 WAITING = read_flow(
@@ -234,6 +262,7 @@ CASES: dict[str, Callable[[], Any]] = {
         connect.flow_answer(CHECKING),
         connect.flow_answer(CHOOSING),
     ],
+    "operations": lambda: installation.operations(STATUS, ["It ended."], ["It began."]),
     "shared link": lambda: sharing.shared_link(SHARE, "https://frontage.test"),
     "configuration": lambda: sharing.configuration(RegisteredConfiguration("cfg_1", "app_1", {"a": 1}, 1, AT, None)),
 }
