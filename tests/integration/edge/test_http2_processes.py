@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from bench.enrolment import EnrolledDomain, enrol
+from common.db.applications import update_application
 from common.db.pool import Database
 from common.secrets import load_keyring
 from tests.component.edge_process import EdgeProcess, is_alive
 from tests.component.http2_peers import Http2Client, get, secure_client
 from tests.integration.edge.test_role import an_origin
 from tests.tls_parts import the_ca
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 DOMAIN = "fast.customer.example"
 ANY_STREAM = 2**31 - 1
@@ -148,3 +149,24 @@ async def test_stop_serves_streams_that_were_sent_before_the_second_goaway(
             assert (await client.response(slow)).content == b"late"
             await client.closed()
         assert await edge.ended() == 0
+
+
+async def test_application_s_own_switch_reaches_the_edge(edge: EdgeProcess, database: Database, dsn: str) -> None:
+    async def chosen() -> str | None:
+        async with secure_client(edge.https, DOMAIN, "h2", "http/1.1") as (protocol, _):
+            return protocol
+
+    async def choose(protocol: str, *, http2: bool) -> None:
+        """Set the switch, and wait until new connections speak the protocol."""
+        async with database.transaction() as connection:
+            await update_application(connection, "app", http2=http2)
+        async with asyncio.timeout(SECONDS):
+            while await chosen() != protocol:
+                pass
+
+    async with an_origin("here") as origin:
+        await power(database, dsn, edge, origin)
+        await edge.start()
+        assert await chosen() == "h2"
+        await choose("http/1.1", http2=False)
+        await choose("h2", http2=True)
