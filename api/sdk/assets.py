@@ -10,6 +10,7 @@ Paths below ``/sdk/``
                                 come from release files ``<VERSION>.js``, see `api.sdk.release`
     v1/shared.js                for the page behind a sharing link
     v1/returned.js              for the page that a Domain Connect provider sends the browser back to
+    v1/providers.json           what a person meets at each known DNS provider (`api.sdk.provider_forms`)
     v1/words/<locale>.json      the modal's words in one language
 """
 
@@ -26,6 +27,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from api.sdk.provider_forms import render_provider_forms
+
 HERE = Path(__file__).parent
 ENTRY = "script.js"
 VERSION: str = json.loads((HERE / "package.json").read_text("utf-8"))["version"]
@@ -38,7 +41,7 @@ _EXPORT = re.compile(r"^export (?:\{[^}]*\};\n|(?=(?:async )?(?:function|const|c
 _TOP_LEVEL_NAME = re.compile(r"^(?:export )?(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE)
 _RELEASE_FILE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\.js")
 _SCRIPT_TYPE = "text/javascript; charset=utf-8"
-_WORDS_TYPE = "application/json"
+_JSON_TYPE = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,9 @@ def load_assets(releases: Path | None = None) -> Mapping[str, SdkAsset]:
             f"{MAJOR}/{name}": _asset((HERE / name).read_bytes(), _SCRIPT_TYPE) for name in ("shared.js", "returned.js")
         },
         f"{VERSION}/frontage.js": _asset(script, _SCRIPT_TYPE, is_pinned=True),
+        f"{MAJOR}/providers.json": _asset(render_provider_forms(), _JSON_TYPE),
         **{
-            f"{MAJOR}/words/{path.name}": _asset(path.read_bytes(), _WORDS_TYPE)
+            f"{MAJOR}/words/{path.name}": _asset(path.read_bytes(), _JSON_TYPE)
             for path in sorted((HERE / "words").glob("*.json"))
         },
     }

@@ -232,6 +232,34 @@ export async function fetchShare(apiUrl, id) {
 }
 
 /**
+ * @typedef {object} ProviderForm  what a person meets at a DNS provider
+ * @property {string} id
+ * @property {string} name
+ * @property {string | null} helpUrl
+ * @property {string} [consoleUrl]  `{domain}` in it stands for the domain
+ * @property {Record<string, string>} [fieldNames]  of its form
+ * @property {"relative" | "whole" | "blank"} [hostStyle]
+ */
+
+/**
+ * The known DNS providers, by name; none while they cannot be fetched.
+ *
+ * @param {string} apiUrl  without a slash at its end
+ * @returns {Promise<ProviderForm[]>}
+ */
+export async function fetchProviders(apiUrl) {
+  try {
+    const response = await fetch(`${apiUrl}/sdk/v1/providers.json`, {
+      credentials: "omit",
+      signal: AbortSignal.timeout(REQUEST_SECONDS * 1000),
+    });
+    return response.ok ? await response.json() : [];
+  } catch {
+    return [];
+  }
+}
+
+/**
  * @param {Response} response
  * @param {keyof typeof import("./errors.js").CODES} [code]
  */

@@ -8,6 +8,7 @@ import { forApi } from "./configuration.js";
 
 const PREFIX = "frontage:flow:";
 const TICKS = "frontage:ticks:";
+const PROVIDERS = "frontage:provider:";
 
 /**
  * @param {import("./configuration.js").Configuration} configuration
@@ -41,6 +42,16 @@ export function rememberedTicks(flowId) {
 /** @param {string} flowId @param {Set<number>} ticks */
 export function rememberTicks(flowId, ticks) {
   write(TICKS + flowId, JSON.stringify([...ticks]));
+}
+
+/** The provider that the person has picked for a flow. @param {string} flowId @returns {import("./client.js").ProviderForm | null} */
+export function rememberedProvider(flowId) {
+  return JSON.parse(read(PROVIDERS + flowId) ?? "null");
+}
+
+/** @param {string} flowId @param {import("./client.js").ProviderForm} provider */
+export function rememberProvider(flowId, provider) {
+  write(PROVIDERS + flowId, JSON.stringify(provider));
 }
 
 /** @param {string} key @returns {string | null} */

@@ -107,6 +107,7 @@ textarea.input { min-block-size: 84px; font: .875em/1.5 ui-monospace, Menlo, Con
 .choice { display: grid; grid-template-columns: 1fr auto; align-items: center; gap: 4px 14px; inline-size: 100%; padding: 14px 16px; border: 1px solid var(--line); border-radius: 11px; background: none; text-align: start; cursor: pointer; }
 .choice:hover { border-color: var(--edge); background: var(--field); }
 .choice b { font-weight: 600; }
+.choice > bdi { grid-row: 1 / span 2; }
 .choice .small { grid-column: 1; margin: 0; }
 .choice .icon { grid-column: 2; grid-row: 1 / span 2; color: var(--soft); }
 .choice.best { border: 2px solid var(--accent); padding: 13px 15px; }

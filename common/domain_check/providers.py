@@ -70,6 +70,8 @@ class Provider:
     domain_connect_id: str | None = None
     api: str | None = None
     help_url: str | None = None
+    console_url: str | None = None
+    """Where the zone is edited after signing in; ``{domain}`` in it stands for the domain."""
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -159,6 +161,7 @@ def _parse_provider(row: Mapping[str, Any], pages: Mapping[str, str]) -> Provide
         row.get("domain_connect_id"),
         row.get("api"),
         row.get("help_url"),
+        row.get("console_url"),
         {name: pages.get(source, source) for name, source in sources.items()},
     )
 

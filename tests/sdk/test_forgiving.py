@@ -9,7 +9,7 @@ from playwright.async_api import Browser, expect
 
 from tests.browser import SESSION_LOOP, axe, screenshot
 from tests.sdk.scripted_api import ADD, CONFIG, PLANNED, WAYS, ScriptedApi, connect, open_page, shows
-from tests.sdk.test_steps import LIVE, MANUAL, RECORDING, closed_with, opened_at
+from tests.sdk.test_steps import AT_A_SERVER, LIVE, MANUAL, RECORDING, closed_with, opened_at
 
 pytestmark = SESSION_LOOP
 
@@ -296,6 +296,50 @@ async def test_a_record_that_went_meanwhile_is_there_to_copy(chromium: Browser) 
     api.set(records=PLANNED["records"])
     await shows(page, "manual")
     await expect(page.get_by_role("button", name="Copy: CNAME Target")).to_be_visible()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_by_hand_an_unknown_provider_is_picked_from_those_that_are_known(chromium: Browser, kind: str) -> None:
+    page, _ = await opened_at(chromium, AT_A_SERVER | MANUAL, "manual", **KINDS[kind])
+    field = page.get_by_label("Your DNS provider")
+    await field.fill("no such provider")
+    await expect(page.get_by_text("This provider is not in the list.")).to_be_visible()
+    await field.fill("name")
+    names = page.locator("dialog .choice")
+    await expect(names.first).to_have_text("Name.com")
+    await field.scroll_into_view_if_needed()
+    await screenshot(page, f"picker-{kind}")
+    assert await axe(page) == []
+    await field.fill("namecheap")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="Add these records at Namecheap")).to_be_visible()
+    console = page.get_by_role("link", name="Sign in at Namecheap")
+    url = "https://ap.www.namecheap.com/domains/domaincontrolpanel/customer.example/advancedns"
+    await expect(console).to_have_attribute("href", url)
+    await screenshot(page, f"picked-{kind}")
+    assert await axe(page) == []
+
+
+async def test_a_provider_that_is_another_one_gives_its_own_words_and_survives_a_reload(chromium: Browser) -> None:
+    page, _ = await opened_at(chromium, PLANNED | MANUAL, "manual")
+    await expect(page.get_by_label("Your DNS provider")).to_be_hidden()
+    await page.get_by_text("Is your DNS at another provider?").click()
+    await page.get_by_label("Your DNS provider").fill("hostg")
+    await page.get_by_role("button", name="HostGator").click()
+    record = page.get_by_role("region", name="CNAME shop")
+    await expect(record.locator("dt")).to_have_text(["Name", "Record", "TTL"])
+    await expect(record.locator("code").first).to_have_text("shop.customer.example")
+    await page.reload()
+    await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example"})
+    await expect(page.get_by_role("heading", name="Add these records at HostGator")).to_be_visible()
+
+
+async def test_a_known_provider_has_a_link_to_its_console(chromium: Browser) -> None:
+    known = {"id": "cloudflare", "name": "Cloudflare", "helpUrl": "https://developers.cloudflare.com/dns/"}
+    page, _ = await opened_at(chromium, PLANNED | MANUAL | {"provider": known}, "manual")
+    console = page.get_by_role("link", name="Sign in at Cloudflare")
+    await expect(console).to_have_attribute("href", "https://dash.cloudflare.com/?to=/:account/:zone/dns/records")
+    await expect(page.get_by_role("link", name="Guide of Cloudflare")).to_be_visible()
 
 
 RAW = "RRSet modify failed: 0x2F <zone locked>"

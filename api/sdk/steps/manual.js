@@ -1,8 +1,10 @@
 /** By hand: a guide, each field to copy, in the provider's own words, and what the API sees of each record, live. */
 
+import { fetchProviders } from "../client.js";
 import { button, code, copyButton, el, externalLink, icon } from "../elements.js";
 import { changesOf } from "../flow.js";
-import { rememberTicks, rememberedTicks } from "../memory.js";
+import { rememberProvider, rememberTicks, rememberedProvider, rememberedTicks } from "../memory.js";
+import { providerPicker } from "./provider_picker.js";
 import { nextLook, recordState } from "./records.js";
 
 /** @typedef {import("../modal.js").Modal} Modal */
@@ -14,7 +16,9 @@ import { nextLook, recordState } from "./records.js";
 export function manualStep(modal) {
   const { words, flow } = modal;
   const way = flow?.ways?.find((each) => each.way === "manual") ?? {};
-  const values = { domain: flow?.domain ?? "", provider: modal.providerName, application: modal.applicationName };
+  const picked = rememberedProvider(flow?.id ?? "");
+  const provider = picked?.name ?? modal.providerName;
+  const values = { domain: flow?.domain ?? "", provider, application: modal.applicationName };
   const changes = changesOf(/** @type {any} */ (flow));
   const merged = changes.filter(({ action }) => action === "merge");
   const leaving = changes.filter((change) => !merged.includes(change)).flatMap((change) =>
@@ -22,10 +26,11 @@ export function manualStep(modal) {
       .filter((/** @type {string} */ value) => !change.after.includes(value))
       .map((/** @type {string} */ value) => ({ type: change.type, host: change.host, value })),
   );
-  const names = modal.providerName ? way.fieldNames : {}; // of a provider's own form
+  const names = picked ? picked.fieldNames : modal.providerName ? way.fieldNames : {}; // of a provider's own form
   const cards = (flow?.records ?? []).map((record, number) => {
     const change = merged.find(({ host, type }) => host === record.host && type === record.type);
-    return recordCard(modal, { number, manual: way.records?.[number], ...record }, names ?? {}, change && mergedValue(change));
+    const form = { number, manual: way.records?.[number], ...record, ...(picked && { formHost: hostAt(picked, record.host, values.domain) }) };
+    return recordCard(modal, form, names ?? {}, change && mergedValue(change));
   });
   const look = el("p", { class: "small", role: "status" });
   const update = () => {
@@ -33,17 +38,23 @@ export function manualStep(modal) {
     look.textContent = nextLook(modal);
   };
   update();
+  const providers = fetchProviders(modal.client.apiUrl);
+  const pick = (/** @type {import("../client.js").ProviderForm} */ chosen) => {
+    rememberProvider(flow?.id ?? "", chosen);
+    modal.show(null);
+  };
   return {
-    title: words.of(modal.providerName ? "manual_title" : "manual_title_plain", values),
+    title: words.of(provider ? "manual_title" : "manual_title_plain", values),
     body: [
       el(
         "ol",
         { class: "guide" },
-        el("li", {}, words.of(modal.providerName ? "manual_open" : "manual_open_plain", values)),
+        el("li", {}, words.of(provider ? "manual_open" : "manual_open_plain", values)),
         leaving.length > 0 && el("li", {}, words.of("manual_remove", { heading: words.of("manual_delete") })),
         el("li", {}, words.of("manual_add")),
       ),
-      guides(modal, values),
+      guides(modal, values, picked, providers),
+      providerPicker(words, providers, { isUnknown: !provider, pick }),
       leaving.length > 0 && el("h3", {}, words.of("manual_delete")),
       ...leaving.map((record) => leavingCard(record)),
       el("h3", {}, words.of("manual_records")),
@@ -58,14 +69,40 @@ export function manualStep(modal) {
   };
 }
 
-/** @param {Modal} modal @param {Record<string, string>} values */
-function guides(modal, values) {
+/** A record's host as the provider's form takes it. @param {import("../client.js").ProviderForm} provider @param {string} host @param {string} domain */
+function hostAt({ hostStyle }, host, domain) {
+  if (hostStyle === "whole") {
+    return host === "@" ? domain : `${host}.${domain}`;
+  }
+  return host === "@" && hostStyle === "blank" ? "" : host;
+}
+
+/**
+ * Where the provider's console is, and who explains it.
+ *
+ * @param {Modal} modal
+ * @param {Record<string, string>} values
+ * @param {import("../client.js").ProviderForm | null} picked
+ * @param {Promise<import("../client.js").ProviderForm[]>} providers
+ */
+function guides(modal, values, picked, providers) {
   const { words, flow } = modal;
   const { manualSetupDocumentation: own } = modal.configuration;
   const ownGuide = own ? externalLink(words.of("manual_partner_help", values), own) : null;
   ownGuide?.addEventListener("click", () => modal.noteGuide(/** @type {string} */ (own)));
-  const links = [flow?.provider?.helpUrl && externalLink(words.of("manual_help", values), flow.provider.helpUrl), ownGuide].filter(Boolean);
-  return links.length > 0 && el("p", { class: "small" }, links.flatMap((link, number) => (number ? [" · ", link] : [link])));
+  const helpUrl = picked ? picked.helpUrl : flow?.provider?.helpUrl;
+  const place = el("p", { class: "small" });
+  /** @param {string} [consoleUrl] */
+  const show = (consoleUrl) => {
+    const console = consoleUrl && externalLink(words.of("manual_console", values), consoleUrl.replace("{domain}", encodeURIComponent(values.domain)));
+    const links = [console, helpUrl && externalLink(words.of("manual_help", values), helpUrl), ownGuide].filter(Boolean);
+    place.replaceChildren(.../** @type {Node[]} */ (links.flatMap((link, number) => (number ? [" · ", link] : [link]))));
+  };
+  show(picked?.consoleUrl);
+  if (!picked) {
+    providers.then((known) => show(known.find(({ id }) => id === flow?.provider?.id)?.consoleUrl));
+  }
+  return place;
 }
 
 /** @param {{type: string, host: string, value: string}} record */
@@ -91,7 +128,7 @@ function mergedValue({ before, after }) {
 function recordCard(modal, record, names, merged) {
   const { words } = modal;
   const state = el("span", { class: "state" });
-  const host = record.manual?.host ?? record.host;
+  const host = record.formHost ?? record.manual?.host ?? record.host;
   const fields = [
     ["host", host],
     ["value", merged ?? record.manual?.value ?? record.value],
