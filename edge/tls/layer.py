@@ -43,6 +43,7 @@ class TlsLayer(asyncio.Protocol):
         "_inner_factory",
         "_is_deferred",
         "_is_over",
+        "_offers_protocols",
         "_outgoing",
         "_peek",
         "_place",
@@ -66,6 +67,7 @@ class TlsLayer(asyncio.Protocol):
         self._has_ended = False  # FIN
         self._is_over = False
         self._place: str | None = None  # among the worker's connections
+        self._offers_protocols = False
         self.server_name = ""
 
     @property
@@ -127,6 +129,7 @@ class TlsLayer(asyncio.Protocol):
             self.refuse(Failure.NO_NAME)
         else:
             self.server_name = hello.server_name
+            self._offers_protocols = bool(hello.alpn)
             self._tls.arrive(self)
 
     def wait(self, seconds: float) -> None:
@@ -190,8 +193,13 @@ class TlsLayer(asyncio.Protocol):
                 return self._hand_over(self._sslobj, memoryview(data)[end:])
         return None
 
-    def _hand_over(self, sslobj: ssl.SSLObject, rest: memoryview) -> TlsStream:
+    def _hand_over(self, sslobj: ssl.SSLObject, rest: memoryview) -> TlsStream | None:
         self._flush()
+        protocol = sslobj.selected_alpn_protocol()
+        if protocol is None and self._offers_protocols:  # HTTP/2 alone, where its application has turned that off
+            self._finish(Failure.NO_PROTOCOL)
+            self._part()
+            return None
         self._finish(None)
         self._tls.completed(self.server_name, sslobj)
         self._tls.connection_limits.leave(self._place)  # the inner takes it, in this turn
@@ -199,7 +207,7 @@ class TlsLayer(asyncio.Protocol):
             self._tls.loop, self._raw, sslobj, self._incoming, self._outgoing, self.server_name, self._tls.deferred
         )
         self._raw.set_protocol(stream)
-        stream.begin(self._inner_factory(sslobj.selected_alpn_protocol()), rest)
+        stream.begin(self._inner_factory(protocol), rest)
         return stream
 
     def _flush(self) -> None:

@@ -114,6 +114,10 @@ async def test_application_that_turned_http_2_off_offers_http_1_1_and_others_go_
     async with origin(answer_each) as there, service(tmp_path, monkeypatch, there.url, replica) as port:
         for turned, chosen in ((False, "http/1.1"), (True, "h2")):
             replica.put("application", "app", {"id": "app", "application_url": there.url, "http2": turned})
+            if not turned:
+                async with secure_client(port, NAMES[0], "h2") as (selected, http2):
+                    assert selected is None
+                    await http2.closed()
             for name, expected in ((NAMES[0], chosen), (NAMES[1], chosen), (NAMES[2], "h2")):
                 async with secure_client(port, name, *offered) as (selected, _):
                     assert selected == expected
