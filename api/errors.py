@@ -15,17 +15,18 @@ from common.errors import DatabaseUnavailable, FrontageError
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A row of the table: a status and its message."""
+    """A row of the table: a status, its message, and the code that stands for both where no closer one does."""
 
     status: int
     message: str
+    code: str | None = None
 
 
 class Refused(FrontageError):
     """A request that is answered with an error.
 
-    `code` is for programs, `hint` for people; after `retry_after_seconds` the same request may succeed. `details`
-    stand beside the message.
+    `code` is for programs, the row's unless a closer one is given, and `hint` for people; after `retry_after_seconds`
+    the same request may succeed. `details` stand beside the message.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Refused(FrontageError):
     ) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
-        self.code = code
+        self.code = code or refusal.code
         self.hint = hint
         self.retry_after_seconds = retry_after_seconds
         self.details = details or {}
@@ -55,27 +56,31 @@ NOT_JSON: Final = Refusal(415, "Unsupported Media Type")
 TOO_MANY_REQUESTS: Final = Refusal(429, "Too Many Requests")
 KEY_RUNNING: Final = Refusal(409, "A request with this Idempotency-Key is running")
 KEY_REUSED: Final = Refusal(409, "This Idempotency-Key belongs to another request")
-INVALID_BODY: Final = Refusal(400, "Invalid request body")
+INVALID_BODY: Final = Refusal(400, "Invalid request body", "invalid_body")
 INTERNAL: Final = Refusal(500, "Internal Server Error")
 UNAVAILABLE: Final = Refusal(503, "Service Unavailable")
 
 # Power and Secure: eligibility
-UNRESOLVED: Final = Refusal(400, "Domain provided couldn't be resolved.")
+UNRESOLVED: Final = Refusal(400, "Domain provided couldn't be resolved.", "unresolved")
 
 # Power and Secure: POST, PUT, DELETE, whose failures are 502 throughout
-STEP_ONE: Final = Refusal(502, "Please complete step 1.")
-ALREADY_POWERED: Final = Refusal(502, "This domain has been already powered.")
-REVIEW_POWER: Final = Refusal(502, "Please review Power eligibility status of this domain.")
-POWERED_TOO_OFTEN: Final = Refusal(502, "This domain has been powered too many times in 24 hours.")
-ALREADY_SECURED: Final = Refusal(502, "There is already a valid certificate for this domain.")
-REVIEW_SSL: Final = Refusal(502, "Please review SSL eligibility status of this domain.")
-PROVISIONED_TOO_OFTEN: Final = Refusal(502, "This domain has been provisioned too many times in 24 hours.")
-UNREACHABLE_ORIGIN: Final = Refusal(502, "ApplicationUrl is not reachable")
-DOMAIN_NOT_VALID: Final = Refusal(502, "Domain not valid")
-INVALID_APPLICATION_URL: Final = Refusal(502, "Invalid 'applicationUrl' parameter")
-INVALID_REDIRECT: Final = Refusal(502, "Invalid 'redirectTo' parameter")
-INVALID_PRODUCT_BODY: Final = Refusal(502, INVALID_BODY.message)
-PRODUCT_INTERNAL: Final = Refusal(502, "Internal Server Error.")
+STEP_ONE: Final = Refusal(502, "Please complete step 1.", "step_one")
+ALREADY_POWERED: Final = Refusal(502, "This domain has been already powered.", "enrolled")
+REVIEW_POWER: Final = Refusal(502, "Please review Power eligibility status of this domain.", "not_eligible")
+POWERED_TOO_OFTEN: Final = Refusal(
+    502, "This domain has been powered too many times in 24 hours.", "enrolled_too_often"
+)
+ALREADY_SECURED: Final = Refusal(502, "There is already a valid certificate for this domain.", "enrolled")
+REVIEW_SSL: Final = Refusal(502, "Please review SSL eligibility status of this domain.", "not_eligible")
+PROVISIONED_TOO_OFTEN: Final = Refusal(
+    502, "This domain has been provisioned too many times in 24 hours.", "enrolled_too_often"
+)
+UNREACHABLE_ORIGIN: Final = Refusal(502, "ApplicationUrl is not reachable", "origin_unreachable")
+DOMAIN_NOT_VALID: Final = Refusal(502, "Domain not valid", "domain_not_valid")
+INVALID_APPLICATION_URL: Final = Refusal(502, "Invalid 'applicationUrl' parameter", "invalid_parameter")
+INVALID_REDIRECT: Final = Refusal(502, "Invalid 'redirectTo' parameter", "invalid_parameter")
+INVALID_PRODUCT_BODY: Final = Refusal(502, INVALID_BODY.message, "invalid_body")
+PRODUCT_INTERNAL: Final = Refusal(502, "Internal Server Error.", "internal")
 
 # Applications, and domains by hand
 NO_SUCH_EDGE: Final = Refusal(404, "No such edge")
@@ -128,7 +133,7 @@ _UNAVAILABLE_PATHS: Final = frozenset({"/token", "/readyz"})
 
 def invalid_parameter(name: str, *, status: int = 400) -> Refusal:
     """Return the row for a parameter or a field that is not valid."""
-    return Refusal(status, f"Invalid '{name}' parameter")
+    return Refusal(status, f"Invalid '{name}' parameter", "invalid_parameter")
 
 
 def too_many_domains(most: int) -> Refusal:
@@ -143,7 +148,7 @@ def too_many_requests(retry_after_seconds: float, hint: str) -> Refused:
 
 def renewal_failed(words: str) -> Refusal:
     """`words` are for the domain's owner."""
-    return Refusal(502, words)
+    return Refusal(502, words, "not_renewable")
 
 
 def is_product_write(method: str, path: str) -> bool:

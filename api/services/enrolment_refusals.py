@@ -76,16 +76,13 @@ def _origin_path(case: _Case) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """`shows_code`: whether the answer has the code beside the message."""
-
     of_power: Refusal
     of_secure: Refusal
     hint: _Hint
-    shows_code: bool = True
 
 
-def _both(refusal: Refusal, hint: _Hint, *, shows_code: bool = True) -> _Row:
-    return _Row(refusal, refusal, hint, shows_code)
+def _both(refusal: Refusal, hint: _Hint) -> _Row:
+    return _Row(refusal, refusal, hint)
 
 
 ROWS: Final[Mapping[Code, _Row]] = {
@@ -96,18 +93,18 @@ ROWS: Final[Mapping[Code, _Row]] = {
     Code.HELD: _both(ALREADY_POWERED, _held),
     Code.LEADS_TO_HOLDER: _both(ALREADY_POWERED, _held),
     Code.HELD_UNKNOWN: _both(ALREADY_POWERED, _held),
-    Code.STEP_ONE: _both(STEP_ONE, _text(hints.STEP_ONE), shows_code=False),
-    Code.NOT_ELIGIBLE: _Row(REVIEW_POWER, REVIEW_SSL, _diagnosis, shows_code=False),
-    Code.NOT_ASKED: _Row(REVIEW_POWER, REVIEW_SSL, _diagnosis, shows_code=False),
+    Code.STEP_ONE: _both(STEP_ONE, _text(hints.STEP_ONE)),
+    Code.NOT_ELIGIBLE: _Row(REVIEW_POWER, REVIEW_SSL, _diagnosis),
+    Code.NOT_ASKED: _Row(REVIEW_POWER, REVIEW_SSL, _diagnosis),
     Code.UNPROVEN: _Row(REVIEW_POWER, REVIEW_SSL, _unproven),
     Code.ENROLLED: _Row(ALREADY_POWERED, ALREADY_SECURED, _enrolled),
     Code.ENROLLED_OTHERWISE: _Row(ALREADY_POWERED, ALREADY_SECURED, _enrolled),
     Code.ORDERING: _Row(REVIEW_POWER, REVIEW_SSL, _text("a certificate is on its way")),
-    Code.TOO_OFTEN: _Row(POWERED_TOO_OFTEN, PROVISIONED_TOO_OFTEN, _text(None), shows_code=False),
-    Code.NO_ORIGIN: _both(INVALID_APPLICATION_URL, _text(hints.NO_ORIGIN), shows_code=False),
-    Code.ORIGIN_PATH: _both(INVALID_APPLICATION_URL, _origin_path, shows_code=False),
-    Code.ORIGIN_REFUSED: _both(INVALID_APPLICATION_URL, _detail, shows_code=False),
-    Code.ORIGIN_UNREACHABLE: _both(UNREACHABLE_ORIGIN, _detail, shows_code=False),
+    Code.TOO_OFTEN: _Row(POWERED_TOO_OFTEN, PROVISIONED_TOO_OFTEN, _text(None)),
+    Code.NO_ORIGIN: _both(INVALID_APPLICATION_URL, _text(hints.NO_ORIGIN)),
+    Code.ORIGIN_PATH: _both(INVALID_APPLICATION_URL, _origin_path),
+    Code.ORIGIN_REFUSED: _both(INVALID_APPLICATION_URL, _detail),
+    Code.ORIGIN_UNREACHABLE: _both(UNREACHABLE_ORIGIN, _detail),
     Code.LOOP: _both(INVALID_REDIRECT, _text("it leads back to the domain")),
 }
 """Of every code."""
@@ -116,5 +113,5 @@ ROWS: Final[Mapping[Code, _Row]] = {
 def to_refused(application: Application, request: EnrolmentRequest, refused: EnrolmentRefused) -> Refused:
     """Return the error that POST and PUT of Power and Secure answer. How a DNS question ended is its code, if any."""
     row, case = ROWS[refused.code], _Case(application, request, refused)
-    code = refused.code.value if row.shows_code else refused.outcome and refused.outcome.value
+    code = (refused.outcome or refused.code).value
     return Refused(row.of_power if request.product == "power" else row.of_secure, code=code, hint=row.hint(case))

@@ -556,14 +556,9 @@ async def test_a_name_moves_to_the_application_that_its_cname_leads_to(service: 
     assert await holder(service) == {old.id}  # a question moves nothing
     assert (await new.post(SHOP, "https://new.example.com")).status == 200
 
-    assert (await new.get()).body["items"] == [
-        {
-            "domain": SHOP,
-            "applicationUrl": "https://new.example.com",
-            "powerRootPathAccess": ["/assets"],
-            "powerStatus": "active",
-        }
-    ]
+    [item] = (await new.get()).body["items"]
+    shown = (item["domain"], item["applicationUrl"], item["powerRootPathAccess"], item["powerStatus"])
+    assert shown == (SHOP, "https://new.example.com", ["/assets"], "active")
     assert await fetch(service, "select application_id from certificates where released_at is null") == []
     assert await fetch(service, "select application_id, state from orders") == [(new.id, "running")]
     events = "select type, subdomain, fields from events where fields::text like '%moved%' order by type"
