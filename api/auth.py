@@ -93,7 +93,8 @@ class SignedTokens:
     Mutable state: by a digest of token and secret, the claims, the oldest dropped first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = _MOST_KEPT) -> None:
+        self._most = most
         self._claims: dict[bytes, Mapping[str, Any]] = {}
 
     def read(self, token: str, secret: str) -> Mapping[str, Any] | None:
@@ -107,7 +108,7 @@ class SignedTokens:
                 return None
             if len(token) <= _LONGEST_KEPT:
                 self._claims[digest] = claims
-                if len(self._claims) > _MOST_KEPT:
+                if len(self._claims) > self._most:
                     del self._claims[next(iter(self._claims))]
         return claims
 

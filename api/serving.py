@@ -31,7 +31,7 @@ _SHUTDOWN_SECONDS = 5.0
 _DRAIN_SECONDS = 10.0
 _NEXT_REQUEST_SECONDS = 1.0  # of connections kept alive, once this process drains
 _DRAIN_POLL_SECONDS = 0.02
-_FIRST_REQUEST_SECONDS = 10.0
+FIRST_REQUEST_SECONDS = 10.0
 _IDLE_SECONDS = 60.0
 MOST_CONNECTIONS = 1024
 _UNSENT_BYTES = 64 * 1024  # of responses that a client does not read: the kernel would take megabytes of them
@@ -45,7 +45,7 @@ class _Connection(web.RequestHandler):
     Between requests, and for a head that stops half-way there, aiohttp's keep-alive time-out ends it.
     """
 
-    __slots__ = ("_draining", "_first_request", "_open", "_trusted_proxies")
+    __slots__ = ("_draining", "_first_request", "_first_request_seconds", "_open", "_trusted_proxies")
 
     def __init__(
         self,
@@ -53,6 +53,7 @@ class _Connection(web.RequestHandler):
         open_connections: OpenConnections[_Connection],
         trusted: Networks,
         draining: asyncio.Event,
+        first_request_seconds: float,
         **options: Any,
     ) -> None:
         """Make a connection of the listener, of whose connections there are `open_connections`.
@@ -63,6 +64,7 @@ class _Connection(web.RequestHandler):
         self._open = open_connections
         self._draining = draining
         self._trusted_proxies = trusted
+        self._first_request_seconds = first_request_seconds
         self._first_request: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -76,7 +78,7 @@ class _Connection(web.RequestHandler):
         if not admission.is_admitted:
             self.force_close()
             return
-        self._first_request = loop.call_later(_FIRST_REQUEST_SECONDS, self._expect_a_request)
+        self._first_request = loop.call_later(self._first_request_seconds, self._expect_a_request)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._open.remove(self)
@@ -150,7 +152,13 @@ class _Connection(web.RequestHandler):
 
 @asynccontextmanager
 async def serving(
-    app: web.Application, listen: HostPort, trusted_proxies: Networks = (), *, passed: socket.socket | None = None
+    app: web.Application,
+    listen: HostPort,
+    trusted_proxies: Networks = (),
+    *,
+    passed: socket.socket | None = None,
+    most_connections: int = MOST_CONNECTIONS,
+    first_request_seconds: float = FIRST_REQUEST_SECONDS,
 ) -> AsyncIterator[HostPort]:
     """Serve `app` until the block is left, then finish what is under way. Yields where it listens.
 
@@ -161,12 +169,14 @@ async def serving(
     """
     draining = app.get(DRAINING) or asyncio.Event()
     runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_SECONDS)
-    open_connections: OpenConnections[_Connection] = OpenConnections(min(MOST_CONNECTIONS, _descriptors() // 2))
+    open_connections: OpenConnections[_Connection] = OpenConnections(
+        min(most_connections, _descriptors(most_connections) // 2)
+    )
     await runner.setup()
     manager = runner.server
     assert manager is not None
     try:
-        connect = partial(_connect, manager, open_connections, trusted_proxies, draining)
+        connect = partial(_connect, manager, open_connections, trusted_proxies, draining, first_request_seconds)
         listener = await _listen(connect, listen, passed)
         try:
             yield HostPort(*listener.sockets[0].getsockname()[:2])
@@ -180,7 +190,11 @@ async def serving(
 
 
 def _connect(
-    manager: web.Server, open_connections: OpenConnections[_Connection], trusted: Networks, draining: asyncio.Event
+    manager: web.Server,
+    open_connections: OpenConnections[_Connection],
+    trusted: Networks,
+    draining: asyncio.Event,
+    first_request_seconds: float,
 ) -> _Connection:
     """Make the protocol of a new connection.
 
@@ -191,6 +205,7 @@ def _connect(
         open_connections,
         trusted,
         draining,
+        first_request_seconds,
         loop=asyncio.get_running_loop(),
         keepalive_timeout=_IDLE_SECONDS,
         auto_decompress=False,
@@ -213,10 +228,10 @@ async def _drain(manager: web.Server) -> None:
         await asyncio.sleep(_DRAIN_POLL_SECONDS)
 
 
-def _descriptors() -> int:
+def _descriptors(most_connections: int) -> int:
     """Of this process; half of them are for questions and Postgres. The soft limit is raised as far as needed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, 2 * MOST_CONNECTIONS)
+    wanted = 2 * most_connections if hard == resource.RLIM_INFINITY else min(hard, 2 * most_connections)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         return wanted

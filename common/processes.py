@@ -193,7 +193,9 @@ class Group:
     its other output (such as an access log) is held back until `pass_output_on`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, stop_seconds: float = _STOP_SECONDS) -> None:
+        """Begin without children. `stop_seconds`: how long each may take to end, before it is killed."""
+        self._stop_seconds = stop_seconds
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._outputs: dict[str, _ChildOutput] = {}
         self._is_passing_on = False
@@ -247,14 +249,14 @@ class Group:
     async def stop(self, delay_seconds: float = 0) -> None:
         """Terminate all children, and kill those that do not end in time.
 
-        They have `_STOP_SECONDS`, and `delay_seconds` for a child that waits before it ends. A cancelled stop
+        They have `stop_seconds`, and `delay_seconds` for a child that waits before it ends. A cancelled stop
         (a second Ctrl-C) kills them at once.
         """
         running = [process for process in self._processes.values() if process.poll() is None]
         try:
             for process in running:
                 process.terminate()
-            async with asyncio.timeout(_STOP_SECONDS + delay_seconds):
+            async with asyncio.timeout(self._stop_seconds + delay_seconds):
                 for process in running:
                     await exited(process)
         except TimeoutError:

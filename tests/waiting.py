@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, overload
 
 from common.errors import DatabaseUnavailable
 
@@ -52,6 +52,27 @@ async def until(
                 await asyncio.sleep(_PAUSE_SECONDS)
     except TimeoutError:
         raise _given_up(condition, what, seconds) from None
+
+
+async def until_equal(read: Callable[[], Awaitable[T]], expected: T, *, seconds: float = SECONDS) -> None:
+    """Return once `read` gives the expected value. Raises: `AssertionError` after `seconds`."""
+
+    async def is_equal() -> bool:
+        return await read() == expected
+
+    await until(is_equal, f"{expected!r}", seconds=seconds)
+
+
+async def let_run(turns: int = 1) -> None:
+    """Let other tasks run, for this many turns of the event loop."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+
+async def never() -> NoReturn:
+    """Wait until cancelled: for an answer that does not come."""
+    await asyncio.Future[None]()
+    raise AssertionError("no one sets its result")
 
 
 def wait_until(condition: Callable[[], T], what: str = "", *, seconds: float = SECONDS) -> T:

@@ -126,9 +126,9 @@ class Renderings:
     are being cancelled.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, longest_hold_seconds: float = _LONGEST_HOLD_SECONDS) -> None:
         self._clock = clock
-        self._queue = FairQueue(_MOST_AT_ONCE, longest_hold_seconds=_LONGEST_HOLD_SECONDS)
+        self._queue = FairQueue(_MOST_AT_ONCE, longest_hold_seconds=longest_hold_seconds)
         self._seen: dict[LivePart, _Shared] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -25,11 +25,18 @@ class Removals:
     """Deletions of applications that run in this process. `api.wiring.Services` closes it.
 
     Mutable state: the deletions under way, by application, and the task that looks for those of ended processes.
-    `look_seconds`: between two looks.
+    `look_seconds`: between two looks; `first_pause_seconds`: before a deletion that failed is tried again.
     """
 
-    def __init__(self, database: Database, look_seconds: float = _LOOK_SECONDS) -> None:
+    def __init__(
+        self,
+        database: Database,
+        look_seconds: float = _LOOK_SECONDS,
+        *,
+        first_pause_seconds: float = _FIRST_PAUSE_SECONDS,
+    ) -> None:
         self._database = database
+        self._first_pause_seconds = first_pause_seconds
         self._look_seconds = look_seconds
         self._running: dict[str, asyncio.Task[None]] = {}
         self._resuming: asyncio.Task[None] | None = None
@@ -57,7 +64,7 @@ class Removals:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _resume(self) -> None:
-        pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
+        pauses = RetryPauses(first=self._first_pause_seconds, longest=_LONGEST_PAUSE_SECONDS)
         while True:
             try:
                 async with self._database.connection() as connection:
@@ -75,7 +82,7 @@ class Removals:
                 await asyncio.sleep(self._look_seconds)
 
     async def _remove(self, application_id: str) -> None:
-        pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
+        pauses = RetryPauses(first=self._first_pause_seconds, longest=_LONGEST_PAUSE_SECONDS)
         while True:
             try:
                 await application_removal.remove_all(self._database, application_id)

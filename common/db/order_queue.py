@@ -160,9 +160,13 @@ _CLAIM = f"""
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Some orders, as a queue of their own. `listed` is the condition of the lane's indexes."""
+    """Some orders, as a queue of their own. `listed` is the condition of the lane's indexes.
+
+    `most_visited`: the applications that one look for due orders reads.
+    """
 
     listed: str
+    most_visited: int = _MOST_VISITED
 
     async def find_due(
         self, connection: Connection, /, *, most: int, full: Collection[str] = (), after: str = ""
@@ -175,11 +179,11 @@ class Lane:
         rows = await connection.fetch(_DUE.format(listed=self.listed), most + 1)
         if len(rows) <= most:
             return [DueOrder(*row) for row in rows], after
-        visited = await connection.fetch(_WALK.format(listed=self.listed), after, _MOST_VISITED)
+        visited = await connection.fetch(_WALK.format(listed=self.listed), after, self.most_visited)
         applications = [row["application_id"] for row in visited]
         shown = [each for each in applications if each not in set(full)]
         rows = await connection.fetch(_LINES.format(listed=self.listed), most, shown)
-        return [DueOrder(*row) for row in rows], applications[-1] if len(applications) == _MOST_VISITED else ""
+        return [DueOrder(*row) for row in rows], applications[-1] if len(applications) == self.most_visited else ""
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Order]:
         """Claim at most `most` due orders of the lane, without regard to their applications."""

@@ -80,11 +80,15 @@ class _RememberedRoute:
 class RouteTable:
     """The routes of a worker, asked for by every request; `generation` is set after each commit."""
 
-    def __init__(self, reader: RecordReader, keyring: Keyring, *, api_domain: str | None = None) -> None:
+    def __init__(
+        self, reader: RecordReader, keyring: Keyring, *, api_domain: str | None = None, most: int = _MAX_REMEMBERED
+    ) -> None:
         """Begin with nothing remembered.
 
         `api_domain`: the operator's own, which may lead to the management API; no application can enrol it.
+        `most`: the routes that are remembered.
         """
+        self._most = most
         self._reader = reader
         self._api_domain = api_domain
         self._applications = ApplicationTable(reader, keyring)
@@ -100,7 +104,7 @@ class RouteTable:
         if current is None:
             self._routes.pop(domain, None)
             return None
-        if known is None and len(self._routes) >= _MAX_REMEMBERED:
+        if known is None and len(self._routes) >= self._most:
             self._forget_some()
         self._routes[domain] = current
         return current.route
@@ -129,7 +133,7 @@ class RouteTable:
 
         Many at once, for a dictionary's first is hard to find once others were taken.
         """
-        for domain in list(islice(self._routes, 1 + _MAX_REMEMBERED // 16)):
+        for domain in list(islice(self._routes, 1 + self._most // 16)):
             del self._routes[domain]
 
     def _read(self, domain: str, known: _RememberedRoute | None) -> _RememberedRoute | None:

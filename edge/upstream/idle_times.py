@@ -39,7 +39,8 @@ class _Known:
 class IdleTimes:
     """Keeps what a worker's dispatcher, its owner, learns. Idle times in seconds; `now` is monotonic."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = _MAX_REMEMBERED) -> None:
+        self._most = most  # origins
         self._origins: dict[Origin, _Known] = {}  # the one that changed last at the end
 
     def __repr__(self) -> str:
@@ -71,7 +72,7 @@ class IdleTimes:
         known = self._origins.pop(origin, None)
         if known is None:
             known = _Known(seconds)
-            if len(self._origins) >= _MAX_REMEMBERED:
+            if len(self._origins) >= self._most:
                 del self._origins[next(iter(self._origins))]
         self._origins[origin] = known
         return known

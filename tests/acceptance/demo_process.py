@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
 from bench.private_stage import private_environment
 from bench.process_tree import descendants
+from tests.waiting import wait_until
 
 ROOT = str(Path(__file__).parents[2])
 _LINE_SECONDS = 180  # also on a busy machine
@@ -83,10 +83,9 @@ class Demo:
 
 
 def wait_until_gone(pids: set[int]) -> None:
-    deadline = time.monotonic() + _GONE_SECONDS
-    while alive := {pid for pid in pids if _is_alive(pid)}:
-        assert time.monotonic() < deadline, f"left behind: {[_command(pid) for pid in alive]}"
-        time.sleep(0.05)
+    with contextlib.suppress(AssertionError):
+        wait_until(lambda: not any(map(_is_alive, pids)), seconds=_GONE_SECONDS)
+    assert [_command(pid) for pid in pids if _is_alive(pid)] == []
 
 
 def _is_alive(pid: int) -> bool:

@@ -5,7 +5,6 @@ The edge has a database login that is in `frontage_edge` only, and a key file th
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -30,6 +29,7 @@ from common.errors import SecretUnreadable
 from common.secrets import Keyring, load_keyring, read_key_file
 from common.settings import load
 from tests.integration.cli import frontage
+from tests.waiting import until
 
 DOMAIN = f"shop.{CUSTOMER}"
 SECONDS = 30.0
@@ -112,9 +112,7 @@ async def test_each_process_works_under_its_own_login(installation: Installation
         rows = await owner.fetch("select usename, count(*) from pg_stat_activity where usename like '%\\_%' group by 1")
         names = {row["usename"].rpartition("_")[0] for row in rows}
         assert names >= {"edge", "api", "monitor"}
-        async with asyncio.timeout(SECONDS):
-            while await owner.fetchval("select count(*) from deliveries where status = 'delivered'") < 2:
-                await asyncio.sleep(0.05)
+        await until(lambda: owner.fetchval("select count(*) >= 2 from deliveries where status = 'delivered'"))
     finally:
         owner.terminate()
 
@@ -147,13 +145,12 @@ async def monitored(installation: Installation) -> None:
         monitored = {"domain": CUSTOMER, "dnsRecords": records}
         async with session.post("/monitor/domains", json=monitored, headers=headers) as response:
             assert response.status == 201, await response.text()
-        async with asyncio.timeout(SECONDS):
-            while True:
-                async with session.get("/webhooks/events", headers=headers) as response:
-                    events = await response.json()
-                if "domain.record_missing" in str(events):
-                    break
-                await asyncio.sleep(0.05)
+
+        async def is_reported() -> bool:
+            async with session.get("/webhooks/events", headers=headers) as response:
+                return "domain.record_missing" in str(await response.json())
+
+        await until(is_reported)
         async with session.post("/webhooks/test", headers=headers) as response:
             assert response.status < 300, await response.text()
         batch = {"domains": [{"domain": f"a.{CUSTOMER}", "dnsRecords": records}]}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 from tests.acceptance.demo_process import ROOT, Demo, environment
 from tests.acceptance.terminal import Terminal
+from tests.waiting import wait_until
 
 PAGE = Path(ROOT) / "api/handbook/monitor.md"
 _SECONDS = 100
@@ -24,15 +24,14 @@ def walk(terminal: Terminal, step: str) -> str:
 
 
 def until_delivered(sink: str, kind: str) -> dict[str, Any]:
-    deadline = time.monotonic() + _SECONDS
-    while True:
+    def delivered() -> dict[str, Any] | None:
         with urllib.request.urlopen(sink, timeout=60) as response:
             events = [json.loads(delivery["body"]) for delivery in json.load(response)]
-        for event in events:
-            if event["type"] == kind:
-                return dict(event)
-        assert time.monotonic() < deadline, events
-        time.sleep(0.1)
+        return next((event for event in events if event["type"] == kind), None)
+
+    event = wait_until(delivered, kind, seconds=_SECONDS)
+    assert event is not None
+    return event
 
 
 def test_the_walk_through_monitor_works_as_printed(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -165,15 +164,19 @@ class EdgeProcess:
 
     async def metrics_with(self, line: str) -> None:
         """Returns when the metrics show this."""
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while line not in await self.metrics():
-                await asyncio.sleep(0.05)
+
+        async def has_line() -> bool:
+            return line in await self.metrics()
+
+        await until(has_line, line, seconds=DEADLINE_SECONDS)
 
     async def draining(self) -> None:
         """Returns when it has begun to end."""
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while (await self.admin_json("/readyz"))["message"] == "ready":
-                await asyncio.sleep(0.02)
+
+        async def is_draining() -> bool:
+            return bool((await self.admin_json("/readyz"))["message"] != "ready")
+
+        await until(is_draining, seconds=DEADLINE_SECONDS)
 
     async def workers(self) -> dict[int, int]:
         """The serving workers: gate to pid."""
@@ -183,11 +186,18 @@ class EdgeProcess:
         return {worker["gate"]: worker["pid"] for worker in workers if worker["state"] == "serving"}
 
     async def workers_when(self, condition: Callable[[dict[int, int]], bool]) -> dict[int, int]:
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not condition(workers := await self.workers()):
-            assert time.monotonic() < deadline, f"{workers}\n{self.log()}"
-            await asyncio.sleep(0.05)
-        return workers
+        found: list[dict[int, int]] = []
+
+        async def are_so() -> bool:
+            found[:] = [await self.workers()]
+            return condition(found[0])
+
+        try:
+            await until(are_so, seconds=DEADLINE_SECONDS)
+        except AssertionError as error:
+            error.add_note(f"{found}\n{self.log()}")
+            raise
+        return found[0]
 
     def living(self) -> set[int]:
         """Processes of this edge that were ever seen and still live."""
@@ -201,10 +211,17 @@ class EdgeProcess:
 
     async def upgraded(self, *before: int) -> int:
         """The pid of the active generation, once it is none of these."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while (pid := await self.serving()) in before:
-            assert time.monotonic() < deadline, self.log()
-            await asyncio.sleep(0.02)
+
+        async def successor() -> int | None:
+            pid = await self.serving()
+            return None if pid in before else pid
+
+        try:
+            pid = await until(successor, seconds=DEADLINE_SECONDS)
+        except AssertionError as error:
+            error.add_note(self.log())
+            raise
+        assert pid is not None
         return pid
 
     def queued_connections(self) -> int:

@@ -25,6 +25,7 @@ from random import Random
 from typing import Final
 
 from tests.component.peers import PATIENCE_SECONDS, Edge, Origin, Wire, origin
+from tests.waiting import let_run
 
 TENANTS: Final = ("a", "b")
 _TOKEN: Final = re.compile(rb"tenant-([ab])-(\d{7})-(\d{2})")
@@ -296,8 +297,7 @@ class World:
                 first = asked.request() if asked.expects else whole
                 await wire.send(first[: asked.pauses])
                 if asked.pauses is not None:
-                    for _ in range(_TURNS):  # until the edge has read it
-                        await asyncio.sleep(0)
+                    await let_run(_TURNS)  # until the edge has read it
                     await wire.send(first[asked.pauses :])
             return await self._receive(wire, asked)
         except ConnectionError:

@@ -13,6 +13,7 @@ from common.settings import HostPort
 from edge.process.acceptor import accept_from
 from edge.process.listeners import Listeners
 from edge.process.worker_messages import ListenerPair
+from tests.waiting import let_run
 
 
 def listening() -> tuple[int, int, Listeners]:
@@ -33,8 +34,7 @@ async def test_client_that_arrives_while_a_gate_changes_hands_is_answered(turns:
     acceptors = [await accept_from(listeners.pairs[0], Greeting, Greeting)]
     try:
         clients = [asyncio.create_task(asyncio.open_connection("127.0.0.1", http)) for _ in range(5)]
-        for _ in range(turns):
-            await asyncio.sleep(0)
+        await let_run(turns)
         await acceptors.pop().close()
         acceptors.append(await accept_from(listeners.pairs[0], Greeting, Greeting))
         for reader, writer in await asyncio.gather(*clients):

@@ -13,10 +13,10 @@ from api.serving import serving
 from common.settings import HostPort
 
 
-async def test_connections_without_a_request_are_bounded_in_time_and_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.serving._FIRST_REQUEST_SECONDS", 0.2)
-    monkeypatch.setattr("api.serving.MOST_CONNECTIONS", 3)
-    async with serving(web.Application(), HostPort("127.0.0.1", 0)) as address:
+async def test_connections_without_a_request_are_bounded_in_time_and_number() -> None:
+    async with serving(
+        web.Application(), HostPort("127.0.0.1", 0), first_request_seconds=0.2, most_connections=3
+    ) as address:
         opened = [await asyncio.open_connection(*address) for _ in range(4)]
         opened[0][1].write(b"GET /power HTTP/1.1\r\nHost: x\r\nX: ")
         async with asyncio.timeout(10):
@@ -28,8 +28,7 @@ async def test_connections_without_a_request_are_bounded_in_time_and_number(monk
                     await writer.wait_closed()
 
 
-async def test_connections_that_ask_for_nothing_lock_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.serving.MOST_CONNECTIONS", 3)
+async def test_connections_that_ask_for_nothing_lock_nobody_out() -> None:
     hold, is_asked = asyncio.Event(), asyncio.Event()
 
     async def answer_late(_: web.Request) -> web.Response:
@@ -43,7 +42,7 @@ async def test_connections_that_ask_for_nothing_lock_nobody_out(monkeypatch: pyt
     app = web.Application()
     app.router.add_get("/late", answer_late)
     app.router.add_get("/", answer)
-    async with serving(app, HostPort("127.0.0.1", 0)) as address, asyncio.timeout(10):
+    async with serving(app, HostPort("127.0.0.1", 0), most_connections=3) as address, asyncio.timeout(10):
         busy = await asyncio.open_connection(*address)
         busy[1].write(b"GET /late HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         await is_asked.wait()
@@ -91,10 +90,7 @@ async def test_what_a_client_sent_is_never_quoted_in_the_log(
     assert "s3cret" not in caplog.text + capsys.readouterr().err
 
 
-async def test_requests_whose_body_does_not_come_are_evicted_before_any_other_is_cut(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("api.serving.MOST_CONNECTIONS", 16)
+async def test_requests_whose_body_does_not_come_are_evicted_before_any_other_is_cut() -> None:
 
     async def read(request: web.Request) -> web.Response:
         return web.Response(body=await request.read())
@@ -105,7 +101,7 @@ async def test_requests_whose_body_does_not_come_are_evicted_before_any_other_is
     unfinished = b"POST /token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
     whole = b"POST /token HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
     health = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-    async with serving(app, HostPort("127.0.0.1", 0)) as address, asyncio.timeout(20):
+    async with serving(app, HostPort("127.0.0.1", 0), most_connections=16) as address, asyncio.timeout(20):
         slow = []
         for _ in range(40):
             slow.append(await asyncio.open_connection(*address))

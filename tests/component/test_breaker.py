@@ -84,11 +84,13 @@ async def test_a_probe_finds_an_origin_that_came_back(tmp_path: Path) -> None:
 
         server = await asyncio.start_server(serve, "127.0.0.1", port)
         statuses = set()
-        async with asyncio.timeout(10):
-            while b"200" not in statuses:
-                await client.send(GET)
-                statuses.add((await client.response())[0].split()[1])
-                await asyncio.sleep(0.01)
+
+        async def has_recovered() -> bool:
+            await client.send(GET)
+            statuses.add((await client.response())[0].split()[1])
+            return b"200" in statuses
+
+        await until(has_recovered)
         assert statuses == {b"503", b"200"}
         assert proxy.worker._dispatcher.open_breakers == 0
         server.close()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.component.peers import Wire, edge, origin
 from tests.component.proxied import ANSWERS, HOST, LAST_GET, POST, ask, enrol, is_whole, reset
-from tests.waiting import until
+from tests.waiting import let_run, until
 
 
 @pytest.mark.parametrize("framing", ANSWERS)
@@ -24,7 +24,7 @@ async def test_an_origin_that_ends_at_any_byte_never_passes_for_a_whole_answer(
         await wire.head()
         await wire.send(answer[:cut])
         if not ends_in_order:
-            await asyncio.sleep(0)
+            await let_run()
             reset(wire)
 
     head_bytes = answer.index(b"\r\n\r\n") + 4
@@ -58,7 +58,7 @@ async def test_head_that_cannot_become_valid_is_refused_while_the_origin_waits(
         await wire.head()
         for piece in [answer[n : n + 1] for n in range(len(answer))] if is_split else [answer]:
             await wire.send(piece)
-            await asyncio.sleep(0)
+            await let_run()
         await wire.rest()
 
     path = tmp_path / "access.log"
@@ -96,7 +96,7 @@ async def test_bytes_that_drip_both_ways_mean_the_same(tmp_path: Path) -> None:
     async def drip(wire: Wire, data: bytes) -> None:
         for n in range(len(data)):
             await wire.send(data[n : n + 1])
-            await asyncio.sleep(0)
+            await let_run()
 
     async def script(wire: Wire) -> None:
         while True:

@@ -14,7 +14,7 @@ import pytest
 from edge.routing.route import Origin
 from edge.upstream.idle_times import IdleTimes
 from tests.component.peers import Wire, answer_each, edge, origin
-from tests.waiting import until
+from tests.waiting import never, until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
 
@@ -177,7 +177,7 @@ async def test_an_early_answer_ends_the_upload_and_reaches_the_client(tmp_path: 
     async def script(wire: Wire) -> None:
         await wire.head()
         await wire.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nno!")
-        await asyncio.sleep(5)
+        await never()
 
     async with origin(script) as there, edge(tmp_path) as proxy:
         proxy.replica.enrol("shop.example.com", there.url)

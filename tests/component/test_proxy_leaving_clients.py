@@ -12,7 +12,7 @@ import pytest
 
 from tests.component.peers import Edge, Wire, answer_each, edge, origin
 from tests.component.proxied import ANSWERS, GET, HOST, LAST_GET, POST, ask, enrol, is_whole, reset
-from tests.waiting import until
+from tests.waiting import let_run, until
 
 
 @pytest.mark.parametrize("leave", [Wire.close, reset])
@@ -96,7 +96,7 @@ async def stuck_upload(tmp_path: Path, framing: bytes) -> AsyncIterator[tuple[Ed
         upstream.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         while not proxy.worker.paused:
             await client.send(CHUNK)
-            await asyncio.sleep(0)
+            await let_run()
         await client.send(CHUNK)  # the kernel takes it still
         yield proxy, client, go
 

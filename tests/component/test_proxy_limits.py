@@ -10,7 +10,7 @@ import pytest
 
 from tests.component.peers import Wire, answer_each, edge, origin
 from tests.component.proxied import ANSWERS, GET, HOST, LAST_GET, POST, ask, enrol, is_whole
-from tests.waiting import until
+from tests.waiting import never, until
 
 
 async def send_until_stalled(client: Wire, data: bytes, limit: int) -> int:
@@ -30,7 +30,7 @@ async def test_an_origin_that_does_not_read_stops_the_upload(tmp_path: Path) -> 
     async def script(wire: Wire) -> None:
         await wire.head()
         wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        await asyncio.sleep(30)
+        await never()
 
     # The FIN of a client that is not read from stands behind what nobody takes: the time-out lets it go.
     async with origin(script) as there, edge(tmp_path, FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS="2") as proxy:
@@ -92,7 +92,7 @@ async def silent(wire: Wire) -> None:
 
 async def never_reads(wire: Wire) -> None:
     wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
-    await asyncio.sleep(30)
+    await never()
 
 
 async def stops_in_the_body(wire: Wire) -> None:

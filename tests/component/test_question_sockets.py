@@ -15,6 +15,7 @@ import dns.rrset
 from common.dns.direct import DirectClient, DirectReply
 from common.dns.questions import Outcome
 from common.settings import HostPort
+from tests.waiting import let_run
 
 Forge = Callable[[dns.message.Message], list[bytes]]
 """Datagrams to send before the true reply."""
@@ -118,7 +119,7 @@ async def test_a_cancelled_question_leaves_no_socket() -> None:
         before = open_descriptors()
         task = asyncio.create_task(DirectClient(most_at_once=4).ask(address, "www.test", "A", recursion=False))
         while not server.ids:
-            await asyncio.sleep(0)
+            await let_run()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert open_descriptors() == before

@@ -39,7 +39,7 @@ from tests.component.tls_peers import (
     reset,
 )
 from tests.tls_parts import client_hello, the_ca
-from tests.waiting import until
+from tests.waiting import let_run, until
 
 
 @pytest.mark.parametrize("version", [TLS12, TLS13])
@@ -131,7 +131,7 @@ async def test_a_clients_finished_is_acknowledged_before_the_worker_reads_it(ver
             engine = context.wrap_bio(incoming, outgoing, server_hostname="a.example")
             with socket.create_connection(("127.0.0.1", here.port)) as raw:
                 await in_thread(partial(read_servers_flight, raw, engine, incoming))
-                await asyncio.sleep(0)
+                await let_run()
                 started_at = time.perf_counter()  # from here on the edge's loop stands still
                 raw.sendall(outgoing.read())
                 while unacknowledged_segments(raw):

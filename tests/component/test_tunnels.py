@@ -18,7 +18,7 @@ from aiohttp import web
 from edge.proxy.connection_states import ENDED
 from tests.component.peers import Edge, Script, Wire, edge, origin
 from tests.component.test_origin_tls import server_context
-from tests.waiting import until
+from tests.waiting import let_run, until
 
 UPGRADE = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nUpgrade: tcp\r\nConnection: upgrade\r\n\r\n"
 SWITCHED = b"HTTP/1.1 101 X\r\nUpgrade: tcp\r\nConnection: upgrade\r\n\r\n"
@@ -301,7 +301,7 @@ async def test_fragments_with_control_frames_between_arrive_as_one_message(tmp_p
         )  # fmt: skip
         for start in range(0, len(sent), piece):
             transport.write(sent[start : start + piece])
-            await asyncio.sleep(0)
+            await let_run()
         pong = await ws.receive(timeout=20)
         assert (pong.type, pong.data) == (aiohttp.WSMsgType.PONG, b"ping")
         assert await ws.receive_str(timeout=20) == "fragmen" + "ted" * 100

@@ -14,7 +14,7 @@ import pytest
 from common.file_locks import ProcessIdentity
 from common.processes import ChildFailed, Group, exited, spawn
 from tests.children import clean_environment
-from tests.waiting import wait_until
+from tests.waiting import until, wait_until
 
 ENVIRONMENT = clean_environment()
 
@@ -147,9 +147,7 @@ async def test_group_restarts_a_child_that_crashes_and_ends_all() -> None:
     keeping = asyncio.create_task(group.keep("first", script(SERVING), ENVIRONMENT))
     crashed = group._processes["first"]
     crashed.kill()
-    async with asyncio.timeout(10):
-        while group._processes["first"] is crashed:
-            await asyncio.sleep(0.01)
+    await until(lambda: group._processes["first"] is not crashed)
     keeping.cancel()
     await asyncio.wait([keeping])
     await group.stop()
@@ -194,9 +192,8 @@ async def test_group_is_not_stopped_by_a_child_that_talks_to_nobody() -> None:
         await group.stop()
 
 
-async def test_group_kills_what_does_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("common.processes._STOP_SECONDS", 0.1)
-    group = Group()
+async def test_group_kills_what_does_not_stop() -> None:
+    group = Group(stop_seconds=0.1)
     deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + SERVING
     await group.start("deaf", script(deaf), ENVIRONMENT)
     await group.stop()

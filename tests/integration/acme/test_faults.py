@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
@@ -14,6 +13,7 @@ from common.db.pool import Database
 from common.secrets import Keyring
 from monitor.certificates.acme.renewal_information import certificate_id
 from monitor.certificates.issuer import IssuanceFailed, Issued
+from tests.waiting import until
 
 from .parts import Answering, Attempts, opened
 
@@ -147,8 +147,7 @@ async def test_retry_after_of_an_order_in_the_works_is_honoured(
 
         async def ready() -> None:
             """The order is still in the works when it is first looked at."""
-            while not answers:
-                await asyncio.sleep(0.01)
+            await until(lambda: answers)
 
         answering.ready = ready
         faulty.fail("order", headers={"Retry-After": "1"})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -15,7 +15,7 @@ from common.db.pool import Database
 from common.secrets import Keyring
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Placed
 from tests.journal import MemoryJournal
-from tests.waiting import SECONDS
+from tests.waiting import until
 
 from .parts import DOMAIN, Answering, Attempts, opened
 
@@ -168,9 +168,8 @@ async def test_names_of_authorities_are_kept_for_those_who_do_not_ask_them(
     await Attempts().by(issuer)
     async with database.connection() as connection:
         for ca, name in ((faulty, "first.example"), (second, "second.example")):
-            async with asyncio.timeout(SECONDS):
-                while (identity := await acme_accounts.find_identity(connection, ca.directory)) is None:
-                    await asyncio.sleep(0.02)
+            identity = await until(partial(acme_accounts.find_identity, connection, ca.directory))
+            assert identity is not None
             assert identity.names == (name,)
 
 

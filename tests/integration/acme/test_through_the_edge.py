@@ -15,7 +15,7 @@ from common.db.pool import Database
 from common.secrets import Keyring
 from monitor.certificates.issuer import IssuanceFailed
 from tests.component.edge_process import EdgeProcess
-from tests.waiting import SECONDS
+from tests.waiting import until_equal
 
 from .parts import DOMAIN, Answering, Attempts, opened
 
@@ -84,13 +84,9 @@ async def test_edge_without_postgres_answers_also_for_what_was_enrolled_meanwhil
         await edge.start(FRONTAGE_DATABASE_URL=NOWHERE)
         await Attempts().by(issuer)
         await enrol(database, OTHER)
-        async with asyncio.timeout(SECONDS):
-            while await status(edge, OTHER) != 200:  # until it knows that it hears nothing
-                await asyncio.sleep(0.05)
+        await until_equal(lambda: status(edge, OTHER), 200)  # once it knows that the database is silent
         await Attempts(OTHER).by(issuer)
         edge.signal(signal.SIGKILL)
         await edge.ended()
         await edge.start()
-        async with asyncio.timeout(SECONDS):
-            while await status(edge, "never-enrolled.customer.example") != 404:
-                await asyncio.sleep(0.05)
+        await until_equal(lambda: status(edge, "never-enrolled.customer.example"), 404)

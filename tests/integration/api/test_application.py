@@ -318,8 +318,7 @@ async def test_a_deletion_that_fails_is_tried_again(service: Service, monkeypatc
     partner = await service.partner()
     failing = AsyncMock(side_effect=[DatabaseUnavailable("away"), {}])
     monkeypatch.setattr("api.services.removals.application_removal.remove_all", failing)
-    monkeypatch.setattr("api.services.removals._FIRST_PAUSE_SECONDS", 0.0)
-    removals = Removals(service.database)
+    removals = Removals(service.database, first_pause_seconds=0.0)
     removals.begin(partner.id)
     await until(lambda: not removals.is_running(partner.id), "the deletion is still under way")
     assert failing.await_count == 2

@@ -18,7 +18,7 @@ from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.watching import Watcher
 from tests.integration.postgres.running import frozen
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, until
 
 DOMAIN = "shop.customer.test"
 SHARE = "s" * 32
@@ -103,11 +103,12 @@ async def expect_failures(partner: Partner, *more: tuple[Call, int, str]) -> Non
 
 
 async def expect_recovery(partner: Partner) -> None:
-    async with asyncio.timeout(SECONDS):
-        while (await partner.post(DOMAIN)).message == "Internal Server Error.":
-            await asyncio.sleep(0.05)
-        assert (await partner.get()).body["total"] == 1
-        assert (await partner.call("GET", "/readyz")).status == 200
+    async def is_stored() -> bool:
+        return (await partner.post(DOMAIN)).message != "Internal Server Error."
+
+    await until(is_stored)
+    assert (await partner.get()).body["total"] == 1
+    assert (await partner.call("GET", "/readyz")).status == 200
 
 
 async def test_postgres_killed_and_back(hasty_service: Service, postgres: EmbeddedPostgres) -> None:

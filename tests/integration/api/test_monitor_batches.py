@@ -17,7 +17,7 @@ from monitor.claims import Runner
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.watching import APEX, MAIL, WWW, Watcher
-from tests.waiting import SECONDS
+from tests.waiting import until_equal
 
 TXT = {"type": "TXT", "host": "@", "value": "x" * 200, "ttl": 300}
 LABELS = "labels are of letters, digits, underscores and inner hyphens, up to 63 characters each"
@@ -48,9 +48,7 @@ async def work_off(service: Service) -> None:
     runner = Runner(service.database, batches, perform, concurrency=2, random=Random(1), poll_seconds=0.05)
     task = asyncio.create_task(runner.run())
     try:
-        async with asyncio.timeout(SECONDS):
-            while await open_batches(service):
-                await asyncio.sleep(0.01)
+        await until_equal(lambda: open_batches(service), 0)
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -18,7 +18,7 @@ from common.dns import Resolver
 from monitor.rdap_bootstrap import BootstrapRefresh
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
-from tests.waiting import SECONDS
+from tests.waiting import until
 
 
 class LaterClock(SystemClock):
@@ -35,12 +35,8 @@ async def refresh(service: Service, source: str) -> None:
     work = BootstrapRefresh(service.database, Resolver(settings.dns_servers, policy), policy, source, fewest=1)
     running = asyncio.create_task(work.run())
     try:
-        async with asyncio.timeout(SECONDS):
-            while True:
-                async with service.database.connection() as connection:
-                    if await rdap_bootstrap.find(connection, source) is not None:
-                        return
-                await asyncio.sleep(0.01)
+        async with service.database.connection() as connection:
+            await until(lambda: rdap_bootstrap.find(connection, source))
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

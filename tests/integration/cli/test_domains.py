@@ -131,9 +131,8 @@ async def test_a_release_prints_which_application_has_lost_the_name(database: Da
         process = await asyncio.create_subprocess_exec(
             *frontage.argv("domain", "release", SHOP), env=env, stdout=asyncio.subprocess.PIPE
         )
-        async with asyncio.timeout(60), database.connection() as watching:
-            while not await watching.fetchval("select exists (select from pg_locks where not granted)"):
-                await asyncio.sleep(0.01)
+        async with database.connection() as watching:
+            await until(lambda: watching.fetchval("select exists (select from pg_locks where not granted)"))
         await ownership.revoke_ownership(connection, SHOP, "a", "moved")
         await domains.enrol_by_hand(connection, "b", [NewDomain(SHOP, "power", "https://origin.test")])
     printed, _ = await process.communicate()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pwd
 import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +24,7 @@ from common.errors import OperatorError
 from common.secrets import load_keyring
 from tests.integration.cli.frontage import environment, run
 from tests.timeouts import UNHURRIED
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, wait_until
 
 PGBOUNCER = shutil.which("pgbouncer", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
 
@@ -65,15 +65,14 @@ def pgbouncer(dsn: str, mode: str) -> Iterator[str]:
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while True:
+    def accepts() -> bool:
         assert process.poll() is None, "pgbouncer ended"
-        try:
+        with contextlib.suppress(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except ConnectionRefusedError:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+            return True
+        return False
+
+    wait_until(accepts, "pgbouncer accepts", seconds=SECONDS)
 
 
 async def test_transaction_mode_is_refused_at_start(dsn: str) -> None:

@@ -14,7 +14,7 @@ from tests.component.edge_process import EdgeProcess
 from tests.integration.cli.frontage import environment, run
 from tests.integration.edge.test_role import DOMAIN, edge, power
 from tests.unit.common.test_signatures import in_python
-from tests.waiting import SECONDS
+from tests.waiting import until, until_equal
 
 __all__ = ["edge"]
 
@@ -64,10 +64,12 @@ async def upload(process: EdgeProcess, size: int) -> int:
 
 async def browse_until(process: EdgeProcess, condition: Callable[[int, str], bool]) -> str:
     """The body of the first answer like that."""
-    async with asyncio.timeout(SECONDS):
-        while not condition(*(answer := await browse(process))):
-            await asyncio.sleep(0.02)
-    return answer[1]
+
+    async def matching() -> str | None:
+        status, body = await browse(process)
+        return body if condition(status, body) else None
+
+    return await until(matching) or ""
 
 
 async def test_what_is_set_on_the_command_line_is_done_at_the_edge(
@@ -110,6 +112,4 @@ async def test_what_is_set_on_the_command_line_is_done_at_the_edge(
         await browse_until(edge, lambda status, head: status == 200 and "Signature" not in head)
         assert await upload(edge, 101) == 413
         await set_("--buffer-uploads", "off")
-        async with asyncio.timeout(SECONDS):
-            while await upload(edge, 101) != 200:
-                await asyncio.sleep(0.02)
+        await until_equal(lambda: upload(edge, 101), 200)

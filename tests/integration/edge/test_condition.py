@@ -28,6 +28,7 @@ from tests.conftest import execute_at
 from tests.integration.edge.test_role import DOMAIN, power
 from tests.integration.replica.test_replicator import _forget_routes
 from tests.tls_parts import the_ca
+from tests.waiting import until, until_equal
 
 PROMPTLY_SECONDS = 20.0  # on a busy machine; a second or two otherwise
 _SMALL_FILE_BYTES = 16_384
@@ -54,12 +55,15 @@ async def issue(database: Database, keyring: Keyring, domain: str = DOMAIN) -> N
 
 
 async def lease_when(database: Database, state: str) -> EdgeNode:
-    async with asyncio.timeout(PROMPTLY_SECONDS), database.connection() as connection:
-        while True:
+    async with database.connection() as connection:
+
+        async def found() -> EdgeNode | None:
             nodes = [node for node, is_alive in await edge_nodes.list_nodes(connection) if is_alive]
-            if nodes and nodes[0].condition.state == state:
-                return nodes[0]
-            await asyncio.sleep(0.02)
+            return nodes[0] if nodes and nodes[0].condition.state == state else None
+
+        node = await until(found, state, seconds=PROMPTLY_SECONDS)
+        assert node is not None
+        return node
 
 
 async def readiness(edge: EdgeProcess) -> tuple[int, dict[str, Any]]:
@@ -170,9 +174,11 @@ async def test_handshakes_that_failed_for_the_key_succeed_once_the_right_file_is
     await lease_when(database, "serving")
     assert (await readiness(edge))[0] == 200
     assert await handshakes(edge, domains) == 20
-    async with asyncio.timeout(PROMPTLY_SECONDS):
-        while (await lease_when(database, "serving")).unusable.count:
-            await asyncio.sleep(0.02)
+
+    async def unusable() -> int:
+        return (await lease_when(database, "serving")).unusable.count
+
+    await until_equal(unusable, 0, seconds=PROMPTLY_SECONDS)
 
 
 async def test_a_damaged_certificate_is_counted_and_the_edge_stays_ready(edge: EdgeProcess, database: Database) -> None:
@@ -189,9 +195,11 @@ async def test_a_damaged_certificate_is_counted_and_the_edge_stays_ready(edge: E
     await edge.start()
     assert await handshakes(edge, [DOMAIN, "b.example.com"]) == 1
     await edge.metrics_with("frontage_edge_unusable_certificates 1")
-    async with asyncio.timeout(PROMPTLY_SECONDS):
-        while (await lease_when(database, "serving")).unusable.example != "b.example.com":
-            await asyncio.sleep(0.02)
+
+    async def is_reported() -> bool:
+        return (await lease_when(database, "serving")).unusable.example == "b.example.com"
+
+    await until(is_reported, seconds=PROMPTLY_SECONDS)
     assert (await readiness(edge))[0] == 200
 
 
@@ -204,14 +212,14 @@ async def test_an_edge_cut_off_from_the_database_is_not_ready_where_the_age_is_b
     name = dsn.partition("?")[0].rpartition("/")[2]
     await execute_at(server_dsn, f'alter database "{name}" with allow_connections false')
     await execute_at(server_dsn, f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
-    async with asyncio.timeout(PROMPTLY_SECONDS):
-        while (await readiness(edge))[0] == 200:
-            await asyncio.sleep(0.05)
+
+    async def is_ready() -> bool:
+        return (await readiness(edge))[0] == 200
+
+    await until_equal(is_ready, False, seconds=PROMPTLY_SECONDS)
     assert len(await edge.workers()) == 1
     await execute_at(server_dsn, f'alter database "{name}" with allow_connections true')
-    async with asyncio.timeout(PROMPTLY_SECONDS):
-        while (await readiness(edge))[0] != 200:
-            await asyncio.sleep(0.05)
+    await until_equal(is_ready, True, seconds=PROMPTLY_SECONDS)
 
 
 async def leases(database: Database) -> list[EdgeNode]:
@@ -243,9 +251,11 @@ async def test_edges_with_one_node_id_are_told_apart_and_both_say_so(
     copy = EdgeProcess(copied, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn)
     try:
         await asyncio.gather(edge.start(), copy.start())
-        async with asyncio.timeout(PROMPTLY_SECONDS):
-            while {each.shares_id_of for each in await leases(database)} != {None, node_id}:
-                await asyncio.sleep(0.05)
+
+        async def shared_ids() -> set[str | None]:
+            return {each.shares_id_of for each in await leases(database)}
+
+        await until_equal(shared_ids, {None, node_id}, seconds=PROMPTLY_SECONDS)
         first, second = await leases(database)
         assert first.label != second.label
         logs = edge.log() + copy.log()

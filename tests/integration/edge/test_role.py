@@ -19,7 +19,7 @@ from common.db.pool import Database
 from common.secrets import load_keyring
 from common.traffic import requests_of
 from tests.component.edge_process import EdgeProcess, exchange, is_alive
-from tests.waiting import SECONDS, until
+from tests.waiting import SECONDS, until, until_equal
 
 DOMAIN = "shop.customer.example"
 NOWHERE = "postgresql://frontage:none@127.0.0.1:1/frontage"
@@ -128,9 +128,7 @@ async def test_restart_without_postgres_serves_what_was_known(edge: EdgeProcess,
 
 async def test_lease_stands_while_the_edge_serves_and_ends_with_it(edge: EdgeProcess, database: Database) -> None:
     await edge.start()
-    async with asyncio.timeout(SECONDS):
-        while await nodes(database) != 1:
-            await asyncio.sleep(0.05)
+    await until_equal(lambda: nodes(database), 1)
     edge.signal(signal.SIGTERM)
     assert await edge.ended() == 0
     assert await nodes(database) == 0

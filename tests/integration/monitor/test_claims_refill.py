@@ -12,6 +12,7 @@ import pytest
 
 from common.db.pool import Connection, Database
 from monitor.claims import Runner
+from tests.waiting import let_run
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ async def test_all_is_done_however_many_it_claims_at_a_time(database: Database, 
     queue, done, all_done = Plenty(200), set[str](), asyncio.Event()
 
     async def perform(task: Task) -> None:
-        await asyncio.sleep(0)
+        await let_run()
         done.add(task.key)
         if len(done) == 200:
             all_done.set()

@@ -17,7 +17,7 @@ from common.db.pool import Database, open_pool
 from common.errors import FenceLost
 from common.postgres import EmbeddedPostgres, running_dsn
 from common.secrets import Keyring
-from tests.waiting import until
+from tests.waiting import never, until
 
 from . import dying, parts
 from .parts import DOMAIN, CountingIssuer, LimitedIssuer
@@ -146,7 +146,7 @@ async def test_work_taken_over_is_stopped(shop: Database, issuer: CountingIssuer
             await connection.execute("update orders set lease_until = now()")
             await order_queue.claim(connection, most=1, lease_seconds=1)
         try:
-            await asyncio.sleep(30)
+            await never()
         finally:
             stopped.set()
 
@@ -165,7 +165,7 @@ async def test_stopped_monitor_hands_its_work_back_at_once(
 
     async def hang() -> None:
         at_work.set()
-        await asyncio.sleep(60)
+        await never()
 
     issuer.before = hang
     await parts.power(shop)

@@ -20,7 +20,7 @@ from common.db.status import read_status
 from common.secrets import Keyring
 from monitor.certificates.dns_moved_away import Lead
 from monitor.certificates.issuer import RenewalWindow
-from tests.waiting import until
+from tests.waiting import never, until
 
 from . import parts
 from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION, CountingIssuer, LimitedIssuer
@@ -132,7 +132,7 @@ async def test_order_carried_on_by_another_monitor_keeps_its_place_and_key(
 
     async def hang() -> None:
         at_work.set()
-        await asyncio.sleep(60)
+        await never()
 
     issuer.before = hang  # after the order is placed
     await parts.power(shop)

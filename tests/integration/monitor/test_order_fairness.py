@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
-
-import pytest
 
 from common.clock import SystemClock
 from common.db import order_queue
@@ -18,7 +17,7 @@ from common.secrets import Keyring
 from monitor.certificates.issuer import Issued
 from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, OrderQueue, Precedence, make_runner
 from monitor.concurrency_shares import ConcurrencyShares
-from tests.waiting import SECONDS
+from tests.waiting import until
 
 from . import parts
 from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION, CountingIssuer
@@ -60,9 +59,7 @@ async def test_domain_is_issued_beside_another_applications_slow_ones(
         for number in range(SLOW):
             await parts.power(shop, f"slow-{number}.customer.example", application_id=OTHER_APPLICATION)
         runner.wake()
-        async with asyncio.timeout(SECONDS):
-            while issuer.hanging < AWAITED_AT_ONCE * 2 // 3:
-                await asyncio.sleep(0.01)
+        await until(lambda: issuer.hanging >= AWAITED_AT_ONCE * 2 // 3)
         beside = [await issue(f"shop-{number}.customer.example") for number in range(5)]
         assert issuer.hanging <= AWAITED_AT_ONCE * 2 // 3
     print(f"issued in {alone:.2f} s alone, {sorted(beside)[2]:.2f} s beside {SLOW} slow domains of another")
@@ -81,16 +78,14 @@ async def test_applications_lines_are_shown_beside_one_that_has_more_than_can_be
     assert after == "", "there are no more applications"
 
 
-async def test_applications_are_looked_at_in_turn_however_many_there_are(
-    shop: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(order_queue, "_MOST_VISITED", 1)
+async def test_applications_are_looked_at_in_turn_however_many_there_are(shop: Database) -> None:
+    lane = replace(order_queue.AWAITED, most_visited=1)
     await add_orders(shop, OTHER_APPLICATION, 20)
     await add_orders(shop, APPLICATION, 2)
     found, after = [], ""
     async with shop.connection() as connection:
         for _ in range(3):
-            due, after = await order_queue.AWAITED.find_due(connection, most=10, after=after)
+            due, after = await lane.find_due(connection, most=10, after=after)
             found.append({each.application_id for each in due})
     assert found == [{APPLICATION}, {OTHER_APPLICATION}, set()]
     assert after == ""

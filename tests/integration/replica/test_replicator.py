@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +19,7 @@ from common.db.pool import Connection, Database
 from common.errors import OperatorError
 from edge.replica.directory import replica_path
 from edge.replica.reader import ReplicaReader
-from tests.waiting import until
+from tests.waiting import until, until_equal
 
 from . import dying, parts
 from .parts import add_application, add_routes, assert_equal, make_replicator, running
@@ -261,9 +262,7 @@ async def test_mass_removal_is_held_until_an_operator_accepts_it(shop: Database,
         assert (held.routes, held.removed_routes, replicator.version) == (20, 2, 21)
         assert abs(datetime.now(UTC) - held.held_at) < timedelta(minutes=1)
         assert replicator.store.reader().get("route", "power/d0.example") is not None
-        async with asyncio.timeout(15):  # the edge's lease is reported beside its copying
-            while not await edge_nodes.nodes_behind(connection, held.identity, held.version):
-                await asyncio.sleep(0.005)
+        await until(partial(edge_nodes.nodes_behind, connection, held.identity, held.version))
         reader = replicator.store.reader()
         await until(lambda: described_as(shop, held.held_at), "the lease shows since when")
         await until(reader.is_cut_off, "cut off from what is held")
@@ -373,12 +372,18 @@ async def test_worker_that_was_killed_pins_no_pages(tmp_path: Path) -> None:
     replicator = make_replicator(NOWHERE, tmp_path)
     try:
         script = (
-            "import sys, time; from edge.replica.reader import ReplicaReader; from pathlib import Path\n"
+            "import sys; from edge.replica.reader import ReplicaReader; from pathlib import Path\n"
             "reader = ReplicaReader(Path(sys.argv[1])); reading = reader._environment.begin()\n"
-            "print(flush=True); time.sleep(60)"
+            "print(flush=True); sys.stdin.read()"
         )
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", script, str(replica_path(tmp_path)), stdout=asyncio.subprocess.PIPE, cwd=ROOT
+            sys.executable,
+            "-c",
+            script,
+            str(replica_path(tmp_path)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            cwd=ROOT,
         )
         try:
             assert process.stdout is not None
@@ -398,9 +403,7 @@ def _no_database() -> str:
 
 
 async def _until_live(connection: Connection, version: int) -> None:
-    async with asyncio.timeout(10):
-        while await connection.fetchval("select version from edge_nodes") != version:
-            await asyncio.sleep(0.005)
+    await until_equal(lambda: connection.fetchval("select version from edge_nodes"), version)
 
 
 async def _forget_routes(connection: Connection, count: int) -> dict[str, list[tuple[object, ...]]]:

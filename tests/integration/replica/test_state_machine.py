@@ -31,6 +31,7 @@ from common.db.session import Connection, SessionTimeouts, open_session
 from edge.replica import replicator as replicator_module
 from edge.replica.store import Copy, Update
 from tests.conftest import TEMPLATE, execute_at, in_database
+from tests.waiting import let_run
 
 from . import parts
 
@@ -156,8 +157,7 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
     async def commit_during_catch_up(self, index: int, operations: list[tuple[str, int, int]], at: int) -> None:
         await self.write_all(index, operations)
         task = asyncio.create_task(self.replicator.catch_up())
-        for _ in range(at):
-            await asyncio.sleep(0)
+        await let_run(at)
         await self.end(index)
         await task
 
@@ -289,8 +289,7 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
 
     async def cancel_after(self, steps: int) -> None:
         task = asyncio.create_task(self.replicator.catch_up())
-        for _ in range(steps):
-            await asyncio.sleep(0)
+        await let_run(steps)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from api.admission import Admission, TooManyWaiting
+from tests.waiting import let_run
 
 
 async def ask(admission: Admission, application_id: str, end: asyncio.Event) -> None:
@@ -17,7 +18,7 @@ async def ask(admission: Admission, application_id: str, end: asyncio.Event) -> 
 async def test_questions_to_dead_servers_keep_no_other_application_waiting() -> None:
     admission, end = Admission(), asyncio.Event()
     slow = [asyncio.create_task(ask(admission, "slow", end)) for _ in range(400)]
-    await asyncio.sleep(0)
+    await let_run()
     refused = [task for task in slow if task.done()]
     assert len(refused) == 400 - 32 - 128
     assert all(isinstance(task.exception(), TooManyWaiting) for task in refused)
@@ -36,7 +37,7 @@ async def test_tokens_are_verified_in_turns() -> None:
             await end.wait()
 
     busy = [asyncio.create_task(verify("busy")) for _ in range(150)]
-    await asyncio.sleep(0)
+    await let_run()
     async with asyncio.timeout(1), admission.verification_slot("192.0.2.1", "other"):
         pass
     end.set()
@@ -48,11 +49,11 @@ async def test_an_address_that_names_many_applications_has_one_turn() -> None:
 
     async def verify(address: str, application_id: str) -> None:
         async with admission.verification_slot(address, application_id):
-            await asyncio.sleep(0)
+            await let_run()
             order.append(address)
 
     many = [asyncio.create_task(verify("192.0.2.1", f"app-{number}")) for number in range(150)]
-    await asyncio.sleep(0)
+    await let_run()
     await asyncio.gather(asyncio.create_task(verify("192.0.2.2", "other")), *many)
     assert order.index("192.0.2.2") < 30
     assert not len(admission._verifications_of_address)
@@ -66,7 +67,7 @@ async def test_slow_requests_keep_no_other_application_waiting() -> None:
             await end.wait()
 
     slow = [asyncio.create_task(work()) for _ in range(200)]
-    await asyncio.sleep(0)
+    await let_run()
     async with asyncio.timeout(2), admission.slot("other"):
         pass
     with pytest.raises(TooManyWaiting):

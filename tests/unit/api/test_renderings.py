@@ -13,7 +13,7 @@ from api.dashboard import renderings
 from api.dashboard.renderings import LivePart, Renderings, Viewer
 from common.clock import SystemClock
 from common.errors import DatabaseUnavailable
-from tests.waiting import until
+from tests.waiting import let_run, until
 
 MINUTE = 60.0
 
@@ -131,11 +131,8 @@ async def test_parts_that_are_followed_no_more_are_not_sent(pages: Pages) -> Non
         assert await received(viewer) == "c"
 
 
-async def test_slow_renderings_of_one_organisation_do_not_hold_those_of_another(
-    pages: Pages, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(renderings, "_LONGEST_HOLD_SECONDS", 0.05)
-    shared = Renderings(pages)
+async def test_slow_renderings_of_one_organisation_do_not_hold_those_of_another(pages: Pages) -> None:
+    shared = Renderings(pages, longest_hold_seconds=0.05)
     slow = [f"slow {number}" for number in range(20)]
     pages.held |= set(slow)
     with shared.viewer() as busy, shared.viewer() as other:
@@ -154,7 +151,7 @@ async def test_so_many_renderings_run_at_once(pages: Pages) -> None:
         await until(lambda: sum(pages.running.values()) == renderings._MOST_AT_ONCE, "the first renderings")
         for name in names:
             pages.release(name)
-            await asyncio.sleep(0)
+            await let_run()
             assert sum(pages.running.values()) <= renderings._MOST_AT_ONCE
         await until(lambda: len(pages.begun) == len(names), "all")
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
-from api import auth
 from api.auth import SignedTokens, TokenFault, verify_token
 from api.rules.application_tokens import mint_api_token
 
@@ -31,9 +28,8 @@ def test_the_time_of_a_remembered_token_is_checked_every_time() -> None:
     assert verify_token(token, SECRET, NOW + timedelta(minutes=2), signed) is TokenFault.EXPIRED
 
 
-def test_tokens_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "_MOST_KEPT", 2)
-    signed, tokens = SignedTokens(), [mint_api_token(f"a{number}", SECRET, NOW) for number in range(3)]
+def test_tokens_that_are_remembered_are_bounded() -> None:
+    signed, tokens = SignedTokens(most=2), [mint_api_token(f"a{number}", SECRET, NOW) for number in range(3)]
     first, second, third = (signed.read(token, SECRET) for token in tokens)
     assert signed.read(tokens[1], SECRET) is second
     assert signed.read(tokens[2], SECRET) is third

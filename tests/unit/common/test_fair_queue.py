@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.fair_queue import FairQueue, TooManyWaiting
+from tests.waiting import let_run
 
 
 class Crowd:
@@ -33,7 +34,7 @@ class Crowd:
             self.in_use += size
             self.most_in_use = max(self.in_use, self.most_in_use)
             try:
-                await asyncio.sleep(0)
+                await let_run()
             finally:
                 self.in_use -= size
 
@@ -57,7 +58,7 @@ async def test_small_request_does_not_wait_behind_a_large_backlog() -> None:
     crowd = Crowd(50)
     for _ in range(100):
         crowd.request("large", 50)
-    await asyncio.sleep(0)
+    await let_run()
     crowd.request("small", 2)
     await crowd.finished()
     assert crowd.served.index("small") <= 2
@@ -87,7 +88,7 @@ async def test_large_request_is_not_overtaken_for_ever() -> None:
 async def test_cancelled_waiters_leave_no_gap() -> None:
     crowd = Crowd(10)
     waiting = [crowd.request(f"t{number}", 10) for number in range(10)]
-    await asyncio.sleep(0)
+    await let_run()
     for task in waiting[::2]:
         task.cancel()
     await crowd.finished()
@@ -103,9 +104,9 @@ async def test_waiters_behind_a_cancelled_one_do_not_wait_for_a_release() -> Non
     crowd.queue = queue
     async with queue.slot("holder", 5):
         large = crowd.request("large", 10)
-        await asyncio.sleep(0)
+        await let_run()
         small = crowd.request("small", 5)
-        await asyncio.sleep(0)
+        await let_run()
         large.cancel()
         async with asyncio.timeout(5):
             await small
@@ -118,7 +119,7 @@ async def test_request_cancelled_as_it_is_admitted_gives_its_slot_back() -> None
     crowd.queue = queue
     async with queue.slot("holder"):
         admitted = crowd.request("admitted", 1)
-        await asyncio.sleep(0)
+        await let_run()
     admitted.cancel()
     await crowd.finished()
     assert not crowd.served
@@ -148,11 +149,11 @@ async def test_tenant_with_too_many_waiting_is_refused_and_others_are_not() -> N
     async with crowd.queue.slot("holder"):
         for _ in range(2):
             crowd.request("busy", 1)
-        await asyncio.sleep(0)
+        await let_run()
         with pytest.raises(TooManyWaiting):
             await crowd.request("busy", 1)
         crowd.request("other", 1)
-        await asyncio.sleep(0)
+        await let_run()
     await crowd.finished()
     assert crowd.served == ["busy", "other", "busy"]
 
@@ -163,7 +164,7 @@ async def test_cancelled_waiters_do_not_count_and_are_not_kept() -> None:
     async with crowd.queue.slot("holder"):
         for _ in range(1000):
             waiting = crowd.request("impatient", 1)
-            await asyncio.sleep(0)
+            await let_run()
             waiting.cancel()
             with suppress(asyncio.CancelledError):
                 await waiting
@@ -188,8 +189,7 @@ async def test_whatever_is_cancelled_the_rest_is_served(
 ) -> None:
     crowd = Crowd(5)
     tasks = [(crowd.request(tenant, size), is_cancelled) for tenant, size, is_cancelled in requests]
-    for _ in range(iterations_before):
-        await asyncio.sleep(0)
+    await let_run(iterations_before)
     for task, is_cancelled in tasks:
         if is_cancelled:
             task.cancel()

@@ -6,7 +6,7 @@ import asyncio
 
 from edge.proxy.cancellations import Cancellations
 from edge.transport.deferred_work import DeferredWork
-from tests.waiting import until
+from tests.waiting import let_run, until
 
 
 class Stream:
@@ -49,5 +49,5 @@ async def test_worker_that_ends_cancels_all_at_once() -> None:
     cancellations.add(streams, disconnected=False)
     cancellations.finish()
     assert [stream.cancelled for stream in streams] == [[(0, False)]] * 100
-    await asyncio.sleep(0)
+    await let_run()
     assert all(len(stream.cancelled) == 1 for stream in streams)

@@ -22,6 +22,7 @@ from tests.unit.edge import messages
 from tests.unit.edge.corpus import REQUESTS, RESPONSES
 from tests.unit.edge.link import Link, StillLoop
 from tests.unit.edge.oracle import Script, judge_requests, judge_responses
+from tests.waiting import let_run
 
 HOST = b"Host: shop.example.com\r\n"
 GET = b"GET /0 HTTP/1.1\r\n" + HOST + b"\r\n"
@@ -105,13 +106,13 @@ async def test_tasks_take_turns_in_order_and_a_cancelled_one_takes_none() -> Non
 
     count()
     tasks = [asyncio.create_task(take(name)) for name in "abcd"]
-    await asyncio.sleep(0)
+    await let_run()
     tasks[1].cancel()
     await asyncio.gather(tasks[0], *tasks[2:])
     assert [name for name, _ in taken] == ["a", "c", "d"]
     assert len({number for _, number in taken}) == 3
     await asyncio.wait_for(turns.take(), timeout=60)
-    await asyncio.sleep(0)
+    await let_run()
     await asyncio.wait_for(turns.take(), timeout=60)
 
 

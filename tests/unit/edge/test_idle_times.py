@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from edge.routing.route import Origin
-from edge.upstream import idle_times
 from edge.upstream.idle_times import IdleTimes
 
 A, B = Origin("http", "a.example", 80, "a.example"), Origin("http", "b.example", 80, "b.example")
@@ -51,9 +48,8 @@ def test_what_it_states_counts() -> None:
     assert tested.longest(A) == 1.0
 
 
-def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle_times, "_MAX_REMEMBERED", 2)
-    tested = IdleTimes()
+def test_what_is_known_is_bounded() -> None:
+    tested = IdleTimes(most=2)
     for port in (1, 2, 3):
         tested.note_stated(A._replace(port=port), 5, now=0)
         tested.note_stated(A._replace(port=1), 5, now=0)

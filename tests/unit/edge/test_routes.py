@@ -318,10 +318,8 @@ def test_no_content_takes_a_domain_down_but_its_own(keyring: Keyring, steps: lis
             assert b"\n" not in head
 
 
-def test_the_table_forgets_rather_than_grow(
-    replica: Replica, table: RouteTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("edge.replica.routes._MAX_REMEMBERED", 2)
+def test_the_table_forgets_rather_than_grow(replica: Replica, keyring: Keyring) -> None:
+    table = RouteTable(replica, keyring, most=2)
     replica.put("application", "app")
     for n in range(4):
         replica.enrol(f"{n}.example.com", "app")

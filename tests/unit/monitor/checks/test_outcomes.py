@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from monitor.checks.outcomes import MOST_AT_ONCE, MOST_RECORDS_AT_ONCE, Finished, Outcomes
+from tests.waiting import let_run
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ async def test_a_transaction_has_its_bounds_in_outcomes_and_in_records() -> None
     small = [outcomes.hand_in(f"small{number}", 2) for number in range(1000)]
     large = [outcomes.hand_in(f"large{number}", 480) for number in range(50)]
     huge = outcomes.hand_in("huge", 2 * MOST_RECORDS_AT_ONCE)
-    await asyncio.sleep(0)
+    await let_run()
     async with running(outcomes):
         await asyncio.gather(*small, *large, huge)
     assert max(map(len, outcomes.batches)) == MOST_AT_ONCE
@@ -77,12 +78,11 @@ async def test_small_outcomes_go_before_large_ones_and_wait_for_no_alarm() -> No
     outcomes = Recording()
     alarms = [outcomes.hand_in(f"alarm{number}", 480, may_alarm=True) for number in range(50)]
     async with running(outcomes):
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await let_run()
+        await let_run()
         assert [batch[0] for batch in outcomes.batches] == ["alarm0"]
         tasks = [outcomes.hand_in("large", 480), outcomes.hand_in("small", 1)]
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await let_run(5)
         assert outcomes.batches[1:] == [["small", "large"]]
         tasks.append(outcomes.hand_in("small alarm", 1, is_restored=True))
         outcomes.go_on.set()
