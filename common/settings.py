@@ -255,6 +255,7 @@ class Settings:
     edge_https: Listen = HostPort("127.0.0.1", 8443)
     edge_admin: Listen = HostPort("127.0.0.1", 9180)
     edge_https_redirect: Switch = True
+    edge_dns: ListenOrOff = None  # where the delegated challenge zone is answered, over UDP and TCP
     edge_http2: Switch = True  # HTTP/2 for clients over TLS that offer it; off: HTTP/1.1 for all
     edge_workers: Workers = field(default_factory=lambda: os.cpu_count() or 1)
     edge_worker_by_address: Switch = False  # all connections of a client's address to one worker
@@ -349,6 +350,7 @@ class Settings:
     acme_failed_validations: Count = 5
     acme_eab: ExternalAccounts = field(default=(), repr=False)
     acme_caa_identities: Texts = ()  # where a CA states none
+    acme_dns_zone: HostName | None = None  # the zone delegated to the edges, in which domains delegate their challenge
 
     # Monitor
     monitor_admin: ListenOrOff = HostPort("127.0.0.1", 9182)  # a second monitor on one machine needs another, or off
@@ -357,7 +359,10 @@ class Settings:
     @property
     def listeners(self) -> tuple[HostPort, ...]:
         """The addresses that the roles of this installation listen on."""
-        given = (self.edge_http, self.edge_https, self.edge_admin, self.api_listen, self.api_admin, self.monitor_admin)
+        given = (
+            *(self.edge_http, self.edge_https, self.edge_admin, self.edge_dns),
+            *(self.api_listen, self.api_admin, self.monitor_admin),
+        )
         return tuple(listen for listen in given if listen is not None)
 
     @property
@@ -402,6 +407,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     if settings.edge_trusted_proxies and settings.edge_worker_by_address:
         reason = "with EDGE_WORKER_BY_ADDRESS=on all connections of a proxy would go to one worker"
         raise _bad_value("edge_trusted_proxies", reason)
+    if settings.edge_dns is not None and settings.acme_dns_zone is None:
+        raise _bad_value("edge_dns", "ACME_DNS_ZONE names the zone to answer, and is not set")
     return settings
 
 

@@ -15,7 +15,7 @@ from common.errors import OperatorError
 from common.listen_errors import cannot_listen
 from common.settings import PREFIX, HostPort, Settings
 
-LISTENERS = ("edge_http", "edge_https", "edge_admin", "api_listen", "api_admin", "monitor_admin")
+LISTENERS = ("edge_http", "edge_https", "edge_admin", "edge_dns", "api_listen", "api_admin", "monitor_admin")
 
 _PATIENCE_SECONDS = 1.0  # processes of an `up` that was killed may be leaving
 _POLL_SECONDS = 0.05

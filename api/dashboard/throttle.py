@@ -15,11 +15,11 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass
 
-from api.rate_limits import TokenBuckets
 from common.accounts import mint_random_token
 from common.clock import Clock
 from common.ip_addresses import site_key
 from common.secrets import Keyring
+from common.token_buckets import TokenBuckets
 
 _GUESSES_OF_ADDRESS, _SECONDS_OF_ADDRESS = 20, 6.0
 _GUESSES_OF_SITE, _SECONDS_OF_SITE = 80, 1.5

@@ -140,7 +140,9 @@ def _own_ports(environ: Mapping[str, str]) -> dict[str, str]:
 
     variables = {field: PREFIX + field.upper() for field in LISTENERS}
     defaults = {
-        variable: getattr(Settings, field) for field, variable in variables.items() if not environ.get(variable)
+        variable: getattr(Settings, field)
+        for field, variable in variables.items()
+        if not environ.get(variable) and getattr(Settings, field) is not None  # None: off by default
     }
     instead = free_instead_of_taken(defaults.values())
     return {variable: str(instead[address]) for variable, address in defaults.items() if address in instead}

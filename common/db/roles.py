@@ -34,6 +34,7 @@ _KEEP = "select, insert, update"
 _ALL = "select, insert, update, delete"
 
 _BOTH: Mapping[str, str] = {
+    "acme_delegations": _ALL,
     "alembic_version": _READ,
     "batch_items": _ALL,
     "batches": _ALL,

@@ -1,7 +1,8 @@
 """The active role: what exactly one generation of the edge does at a time, for all of them.
 
-The active generation writes the replica, keeps the node lease and serves the admin port. The upgrade parent decides
-which generation is active; workers serve in either case. This module must not decide when, nor know workers.
+The active generation writes the replica, keeps the node lease and serves the admin port and EDGE_DNS. The upgrade
+parent decides which generation is active; workers serve in either case. This module must not decide when, nor know
+workers.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
+from functools import partial
 from typing import Any, Protocol
 
 from common.db.edge_nodes import Condition, EdgeTraffic, FailedUpgrade
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.origin_faults import FailingOrigin
+from edge.dns.service import DnsService
 from edge.process.health import View
 from edge.replica.certificate_keys import CertificateUse
+from edge.replica.challenges import FollowingReader
 
 PAUSE_SECONDS = 1.0
 
@@ -29,6 +33,10 @@ class Replica(Protocol):
     @property
     def version(self) -> int | None:
         """Return the version of the copy, None while nothing was ever loaded."""
+
+    @property
+    def reader(self) -> FollowingReader:
+        """Return a reader of the replica, for this process."""
 
     @property
     def connected(self) -> bool:
@@ -78,7 +86,7 @@ class ActiveRole:
     admin port answers too.
     """
 
-    def __init__(self, make_replica: Callable[[], Replica], view: View, descriptor: int) -> None:
+    def __init__(self, make_replica: Callable[[], Replica], view: View, descriptor: int, dns: DnsService) -> None:
         """Prepare to take the role. `descriptor` is the admin port's listening socket, `view` what it shows."""
         self.replica: Replica | None = None
         self.is_complete = False
@@ -86,6 +94,7 @@ class ActiveRole:
         self._make_replica = make_replica
         self._view = view
         self._descriptor = descriptor
+        self._dns = dns
         self._task: asyncio.Task[None] | None = None
 
     def take(self, on_news: Callable[[], None]) -> None:
@@ -122,7 +131,8 @@ class ActiveRole:
                     self.replica = replica
                     on_news()
                     listening = await asyncio.to_thread(_load_admin)
-                    async with listening(self._descriptor, self._view):
+                    has_copy = partial(_has_copy, replica)
+                    async with listening(self._descriptor, self._view), self._dns.serving(replica.reader, has_copy):
                         self.is_complete = True
                         on_news()
                         await self._replicate(replica)
@@ -149,6 +159,10 @@ class ActiveRole:
             except Exception:
                 log.exception("replication failed")
             await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _has_copy(replica: Replica) -> bool:
+    return replica.version is not None
 
 
 def _load_admin() -> Callable[[int, View], AbstractAsyncContextManager[None]]:

@@ -46,7 +46,7 @@ class Generation:
         Raises: OSError when there can be no process now.
         """
         self._awaited: dict[type[Report], asyncio.Future[None]] = {}
-        self._child = Child((module,), (*begin.http, *begin.https, begin.admin), self._on_line, env=env)
+        self._child = Child((module,), (*begin.http, *begin.https, begin.admin, *begin.dns), self._on_line, env=env)
         self.send(begin)
         self.life = asyncio.create_task(self._child.run(), name=f"generation {self.pid}")
 

@@ -6,7 +6,7 @@ are only ever added, and unknown ones are ignored. End of file means that the ot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edge.process.message_codec import MessageDecoder, encode_message
 from edge.process.worker_messages import ListenerPair
@@ -16,11 +16,15 @@ from edge.process.worker_messages import ListenerPair
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The listening sockets, as inherited descriptors: `http[i]` and `https[i]` are pair i."""
+    """The listening sockets, as inherited descriptors: `http[i]` and `https[i]` are pair i.
+
+    `dns`: EDGE_DNS over UDP and over TCP, empty where it is off.
+    """
 
     http: list[int]
     https: list[int]
     admin: int
+    dns: list[int] = field(default_factory=list)
 
     @property
     def pairs(self) -> tuple[ListenerPair, ...]:

@@ -1,4 +1,4 @@
-"""Every listening socket of the edge: one pair (HTTP and HTTPS, SO_REUSEPORT) a worker, and the admin port's.
+"""Every listening socket of the edge: one pair (HTTP and HTTPS, SO_REUSEPORT) a worker, the admin port's, and the DNS'.
 
 A socket with queued clients is never closed while the edge runs: closing it resets them (the kernel's
 ``net.ipv4.tcp_migrate_req`` is off by default). So the upgrade parent opens all of them, or gets them from systemd, and
@@ -30,13 +30,17 @@ BACKLOG = 4096  # the kernel caps it at net.core.somaxconn, 4096 by default sinc
 class Listeners:
     """One process' references to the sockets, closed by its creator; a socket ends with its last reference."""
 
-    def __init__(self, pairs: Sequence[ListenerPair], admin: int, sockets: list[socket.socket]) -> None:
+    def __init__(
+        self, pairs: Sequence[ListenerPair], admin: int, sockets: list[socket.socket], dns: Sequence[int] = ()
+    ) -> None:
+        """Take the sockets. `dns`: descriptors of EDGE_DNS over UDP and over TCP, none where it is off."""
         self.pairs = tuple(pairs)
         self.admin = admin
+        self.dns = list(dns)
         self._sockets = sockets
 
     @classmethod
-    def opened(cls, http: HostPort, https: HostPort, admin: HostPort, pairs: int) -> Self:
+    def opened(cls, http: HostPort, https: HostPort, admin: HostPort, pairs: int, dns: HostPort | None = None) -> Self:
         """Bind every socket.
 
         Raises: `OperatorError` that names every variable whose address cannot be had.
@@ -53,21 +57,28 @@ class Listeners:
                 opened.append(_bind(sockets, address, variable, count))
             except OperatorError as error:
                 problems.append(str(error))
+        names: list[int] = []
+        try:
+            names = _bind_dns(sockets, dns)
+        except OperatorError as error:
+            problems.append(str(error))
         if problems:
             for listener in sockets:
                 listener.close()
             raise OperatorError("; ".join(problems))
         plain, secure, (own,) = opened
-        _listen(sockets[-1])
-        return cls([ListenerPair(*pair) for pair in zip(plain, secure, strict=True)], own, sockets)
+        _listen(next(each for each in sockets if each.fileno() == own))
+        return cls([ListenerPair(*pair) for pair in zip(plain, secure, strict=True)], own, sockets, names)
 
     @classmethod
-    def passed(cls, sockets: Mapping[str, list[socket.socket]], admin: HostPort, workers: int) -> Self:
-        """Take the sockets of socket units (`socket_activation`).
+    def passed(
+        cls, sockets: Mapping[str, list[socket.socket]], admin: HostPort, workers: int, dns: HostPort | None = None
+    ) -> Self:
+        """Take the sockets of socket units (`socket_activation`); those of EDGE_DNS are opened here.
 
         Each worker accepts from at least one socket of each port, and each socket has a worker.
 
-        Raises: `OperatorError` when the admin port is not passed, and its address cannot be had.
+        Raises: `OperatorError` when the admin port is not passed, and its address cannot be had; or that of EDGE_DNS.
         """
         plain, secure = sockets[HTTP], sockets[HTTPS]
         pairs = max(workers, len(plain), len(secure))
@@ -81,13 +92,14 @@ class Listeners:
             _listen(held[-1])
         own_descriptor = held[-1].fileno()
         numbered = [ListenerPair(http.fileno(), https.fileno()) for http, https in zip(plain, secure, strict=True)]
-        return cls(numbered, own_descriptor, held)
+        names = _bind_dns(held, dns)
+        return cls(numbered, own_descriptor, held, names)
 
     @classmethod
-    def inherited(cls, pairs: Sequence[ListenerPair], admin: int) -> Self:
+    def inherited(cls, pairs: Sequence[ListenerPair], admin: int, dns: Sequence[int] = ()) -> Self:
         """Take sockets that the parent opened, by their descriptors."""
-        descriptors = [admin, *_descriptors(pairs)]
-        return cls(pairs, admin, [socket.socket(fileno=descriptor) for descriptor in descriptors])
+        descriptors = [admin, *_descriptors(pairs), *dns]
+        return cls(pairs, admin, [socket.socket(fileno=descriptor) for descriptor in descriptors], dns)
 
     def listen(self) -> None:
         """Let clients connect to the data path; harmless where they can."""
@@ -103,7 +115,7 @@ class Listeners:
 
     @property
     def _public(self) -> list[socket.socket]:
-        return [each for each in self._sockets if each.fileno() != self.admin]
+        return [each for each in self._sockets if each.fileno() not in (self.admin, *self.dns)]
 
     @property
     def descriptors(self) -> tuple[int, ...]:
@@ -141,6 +153,30 @@ def _bind(sockets: list[socket.socket], address: HostPort, variable: str, count:
     return [listener.fileno() for listener in listeners]
 
 
+def _bind_dns(sockets: list[socket.socket], address: HostPort | None) -> list[int]:
+    """Open EDGE_DNS over UDP and over TCP; nothing where it is off.
+
+    Questions queue from now on, for whichever generation answers.
+
+    Raises: `OperatorError`.
+    """
+    if address is None:
+        return []
+    try:
+        family, _, _, _, target = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_DGRAM, flags=socket.AI_PASSIVE
+        )[0]
+        # Without SO_REUSEADDR: over UDP it would let another edge take the questions.
+        datagrams = _bound(family, target, reuse_address=False, shared=False, kind=socket.SOCK_DGRAM)
+        sockets.append(datagrams)
+        listener = _bound(family, target, reuse_address=True, shared=False)
+    except OSError as error:
+        raise cannot_listen(address, "FRONTAGE_EDGE_DNS", error) from error
+    sockets.append(listener)
+    _listen(listener)
+    return [datagrams.fileno(), listener.fileno()]
+
+
 def _listen(listener: socket.socket) -> None:
     # Not before: connections inherit it, and what is left of them must not keep the next edge from the port.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -161,8 +197,15 @@ def _bind_shared(family: int, target: tuple[object, ...], count: int) -> list[so
     return listeners
 
 
-def _bound(family: int, target: tuple[object, ...], *, reuse_address: bool, shared: bool) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
+def _bound(
+    family: int,
+    target: tuple[object, ...],
+    *,
+    reuse_address: bool,
+    shared: bool,
+    kind: socket.SocketKind = socket.SOCK_STREAM,
+) -> socket.socket:
+    listener = socket.socket(family, kind)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse_address)
         if shared:

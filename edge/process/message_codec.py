@@ -2,13 +2,14 @@
 
 A message is a dataclass. The name that is sent is its class's, or its `NAME`: a process of another version may be at
 the other end, so that it stays when the class is renamed. The fields are its JSON, unless it defines `to_plain` and
-`from_plain` itself. Unknown fields are ignored, so that a later version may add some.
+`from_plain` itself. Unknown fields are ignored, so that a later version may add some;
+those that it added have a default for messages of an earlier one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import MISSING, Field, asdict, fields
 from typing import Any, Generic, TypeVar
 
 import orjson
@@ -25,6 +26,10 @@ def encode_message(message: Any) -> bytes:
 def _name_of(kind: type[Any]) -> str:
     name: str = getattr(kind, "NAME", kind.__name__)
     return name
+
+
+def _is_required(each: Field[Any]) -> bool:
+    return each.default is MISSING and each.default_factory is MISSING
 
 
 class MessageDecoder(Generic[M]):
@@ -45,5 +50,7 @@ class MessageDecoder(Generic[M]):
         if hasattr(kind, "from_plain"):
             message: M = kind.from_plain(plain)
             return message
-        known: M = kind(**{field.name: plain[field.name] for field in fields(kind)})
+        known: M = kind(
+            **{each.name: plain[each.name] for each in fields(kind) if each.name in plain or _is_required(each)}
+        )
         return known

@@ -25,6 +25,7 @@ from common.metrics import Aggregate, Family
 from common.origin_faults import FailingOrigin, OriginIdentity
 from common.settings import Settings
 from common.traffic import TrafficReport
+from edge.dns.service import DnsService
 from edge.process.active_role import ActiveRole, Replica
 from edge.process.generation_messages import Prepared, Report, Serving, StoodBack
 from edge.process.health import EdgeHealth, View
@@ -85,7 +86,8 @@ class Supervisor:
         self._pairs = listeners.pairs
         self._descriptors = listeners.descriptors
         view = View(self.health, self.measurements, self.accept_held_copy)
-        self._active_role = ActiveRole(lambda: replica(self._wake_workers), view, listeners.admin)
+        self._dns = DnsService(settings, listeners.dns)
+        self._active_role = ActiveRole(lambda: replica(self._wake_workers), view, listeners.admin, self._dns)
         self._traffic = traffic
         self._build = build
         self._recent_traffic = RecentTraffic()
@@ -386,7 +388,7 @@ class Supervisor:
         ]
         if self._active_role.replica:
             own += _replica_families(self._active_role.replica)
-        return [*own, *measure_machine(self._settings.state_dir), *self._measured.families()]
+        return [*own, *self._dns.families(), *measure_machine(self._settings.state_dir), *self._measured.families()]
 
 
 def _can_serve(replica: Replica) -> bool:

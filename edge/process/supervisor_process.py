@@ -46,7 +46,7 @@ async def supervise(
     begin = control.decode_command(await reader.readline())
     if not isinstance(begin, control.Begin):
         raise ValueError("the first message is Begin")
-    with closing(Listeners.inherited(begin.pairs, begin.admin)) as listeners:
+    with closing(Listeners.inherited(begin.pairs, begin.admin, begin.dns)) as listeners:
         supervisor = Supervisor(
             settings,
             service=service,

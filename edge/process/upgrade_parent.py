@@ -187,7 +187,10 @@ async def run_upgrade_parent(settings: Settings, stop: asyncio.Event, *, module:
         env[f"{PREFIX}DATABASE_URL"] = settings.database_url
     with closing(_listeners(settings, passed)) as listeners:
         begin = Begin(
-            [pair.http for pair in listeners.pairs], [pair.https for pair in listeners.pairs], listeners.admin
+            [pair.http for pair in listeners.pairs],
+            [pair.https for pair in listeners.pairs],
+            listeners.admin,
+            listeners.dns,
         )
         parent = UpgradeParent(lambda: Generation(module, begin, env), announce_ready, SystemClock())
         loop = asyncio.get_running_loop()
@@ -208,12 +211,12 @@ def _listeners(settings: Settings, passed: Mapping[str, list[socket.socket]]) ->
 
     Raises: `OperatorError`.
     """
-    http, https, admin = settings.edge_http, settings.edge_https, settings.edge_admin
+    http, https, admin, dns = settings.edge_http, settings.edge_https, settings.edge_admin, settings.edge_dns
     if not passed:
-        return Listeners.opened(http, https, admin, settings.edge_workers)
+        return Listeners.opened(http, https, admin, settings.edge_workers, dns)
     check_address(passed[HTTP], http, "EDGE_HTTP")
     check_address(passed[HTTPS], https, "EDGE_HTTPS")
-    return Listeners.passed(passed, admin, settings.edge_workers)
+    return Listeners.passed(passed, admin, settings.edge_workers, dns)
 
 
 async def _close_when(stop: asyncio.Event, listeners: Listeners) -> None:

@@ -77,6 +77,12 @@ class AcmeKeyRecord(_Record, frozen=True):
     thumbprint: Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_-]+\Z")]
 
 
+class ChallengeRecord(_Record, frozen=True):
+    """What a CA looks for at a label of the delegated zone, while an order runs: values of TXT records."""
+
+    values: tuple[Annotated[str, Meta(pattern=r"\A[!-~]{1,255}\Z")], ...]
+
+
 class ErrorPageRecord(_Record, frozen=True):
     """An application's own error page."""
 

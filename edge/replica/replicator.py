@@ -96,7 +96,7 @@ class Replicator:
         self._is_accepted = False
         self._settings = settings
         self._keyring = keyring
-        self._reader = self.store.reader()
+        self.reader = self.store.reader()
         self._latest_certificate: dict[str, bytes] = {}
         self._write_error: str | None = None
         self._use = CertificateUse()
@@ -162,7 +162,7 @@ class Replicator:
     def _lacks_key(self) -> bool:
         if self._keyring is None:
             return False
-        return is_key_missing(self._keyring, {**self._reader.sample_certificates(), **self._latest_certificate})
+        return is_key_missing(self._keyring, {**self.reader.sample_certificates(), **self._latest_certificate})
 
     def accept_held_copy(self) -> bool:
         """Let the held copy serve; False when none is held."""

@@ -48,6 +48,16 @@ class FileReplica:
         self._on_applied = on_applied
         self.version = None if path.with_name("empty").exists() else read_version(path)
 
+    @property
+    def reader(self) -> FileReplica:
+        return self
+
+    def get_raw(self, kind: str, key: str) -> bytes | None:
+        return None
+
+    def is_cut_off(self) -> bool:
+        return False
+
     async def run(self) -> None:
         if self._path.with_name("refusal").exists():
             raise OperatorError("the stand-in refuses")

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 
 from api.client_address import client_address
-from api.rate_limits import TokenBuckets
+from common.token_buckets import TokenBuckets
 
 
 def test_a_burst_passes_and_then_the_rate_holds() -> None:

@@ -25,7 +25,17 @@ from edge.process.worker_messages import ListenerPair
 
 @pytest.mark.parametrize(
     "command",
-    [Begin([3, 5], [4, 6], 7), Prepare(), TakeOver(), StandBack(), Leave(), Stop(), Renew(), UpgradeFailed("now", "x")],
+    [
+        Begin([3, 5], [4, 6], 7),
+        Begin([3], [4], 5, [6, 7]),
+        Prepare(),
+        TakeOver(),
+        StandBack(),
+        Leave(),
+        Stop(),
+        Renew(),
+        UpgradeFailed("now", "x"),
+    ],
 )
 def test_orders_arrive_as_they_were_said(command: Command) -> None:
     assert decode_command(encode(command)) == command
