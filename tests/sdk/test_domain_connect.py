@@ -127,6 +127,7 @@ async def test_declining_says_so_and_leaves_the_choice(chromium: Browser, server
         window = await go_to_provider(page)
         await decide(window, "Cancel")
         await expect(page.get_by_text(f"{NAME} reports that the change was not made.")).to_be_visible()
+        await page.get_by_text("Details").click()
         await expect(page.get_by_text("user_cancel: <b>not now</b>")).to_be_visible()
         await screenshot(page, "domain-connect-declined")
         assert await axe(page) == []

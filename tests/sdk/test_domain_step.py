@@ -104,7 +104,10 @@ async def test_a_domain_that_the_api_refuses_is_said_beside_the_field(chromium: 
     await connect(page)
     await page.keyboard.type("shop.example.com")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("alert").filter(has_text="expected a root domain")).to_be_visible()
+    await expect(page.locator("#domain")).to_have_attribute("aria-invalid", "true")
+    await expect(page.get_by_text("expected a root domain")).not_to_be_visible()
+    await page.get_by_text("Details").click()
+    await expect(page.get_by_text("expected a root domain")).to_be_visible()
     await expect(page.locator("#domain")).to_have_value("shop.example.com")
 
 
