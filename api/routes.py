@@ -14,6 +14,7 @@ from api.auth import Authenticator
 from api.handlers.account import AccountHandlers
 from api.handlers.application import ApplicationHandlers
 from api.handlers.audit import AuditHandler
+from api.handlers.certificates import CertificateHandlers
 from api.handlers.connect import ConfigurationHandlers, ConnectHandlers, SharingHandlers
 from api.handlers.connect_return import ConnectReturnHandler
 from api.handlers.diagnosis import DiagnosisHandler
@@ -65,6 +66,7 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
         *_bound(secure.OPERATIONS, SecureHandlers(services.secure)),
         *_bound(domains.DIAGNOSIS, DiagnosisHandler(services.diagnosis, clock)),
         *_bound(domains.TRAFFIC, TrafficHandler(database)),
+        *_bound(domains.CERTIFICATES, CertificateHandlers(services.own_certificates)),
         *_bound(domains.ACTIONS, DomainActionHandlers(services.domain_actions)),
         *_bound(
             domain_check.OPERATIONS,

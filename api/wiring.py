@@ -23,6 +23,7 @@ from api.services.installation import InstallationService
 from api.services.monitor import MonitorService
 from api.services.organisations import OrganisationService
 from api.services.origin_state import OriginStates
+from api.services.own_certificates import OwnCertificateService
 from api.services.power import PowerService
 from api.services.rdap_servers import RdapServers
 from api.services.record_check import RecordCheckService
@@ -69,6 +70,7 @@ class Services:
     webhooks: WebhookService
     applications: ApplicationService
     domain_actions: DomainActions
+    own_certificates: OwnCertificateService
     removals: Removals
     organisations: OrganisationService
     installation: InstallationService
@@ -129,6 +131,7 @@ class ApiWiring:
             webhooks=WebhookService(database),
             applications=self._applications(enrolment.service_targets),
             domain_actions=DomainActions(database, self._policy, enrolment.claims),
+            own_certificates=OwnCertificateService(database, self.keyring, clock),
             removals=Removals(database),
             organisations=OrganisationService(database, settings.base_url),
             installation=InstallationService(database, Limits.of(settings), find_exposure(settings), clock),

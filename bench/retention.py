@@ -62,6 +62,10 @@ FILL = {
     "former_holders": (
         "insert into former_holders (domain, application_id, released_at) select 'd' || n, 'bench', {at}",
     ),
+    "certificate_requests": (
+        "insert into certificate_requests (domain, application_id, private_key, request, requested_at)"
+        " select 'd' || n, 'bench', '', '', {at}",
+    ),
     "certificates": (
         "insert into certificates"
         " (domain, application_id, issuer, chain, private_key, not_before, not_after, released_at)"

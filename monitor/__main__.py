@@ -104,6 +104,8 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         work: dict[str, Callable[[], Awaitable[None]]] = {name: each.run for name, each in every.items()}
         work |= {"retention": retention.run, "lease": lease.run, "cname targets": wiring.target_watch().run}
         work["origins"] = wiring.origin_watch().run
+        wake_deliveries = due.monitoring[monitor_nodes.DELIVERING].wake
+        work["own certificates"] = wiring.own_certificates(on_event=wake_deliveries).run
         if (bootstrap_refresh := wiring.bootstrap_refresh()) is not None:
             work["RDAP servers"] = bootstrap_refresh.run
         await lease.report(database)  # a monitor that is ready is known to run

@@ -42,6 +42,7 @@ from monitor.connect.enrolment import FlowEnrolment
 from monitor.connect.steps import FlowSteps
 from monitor.connect.steps import make_runner as make_flow_runner
 from monitor.origin_watch import OriginWatch
+from monitor.own_certificates import OwnCertificateWatch
 from monitor.rdap_bootstrap import BootstrapRefresh
 from monitor.target_watch import TargetWatch
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
@@ -168,6 +169,10 @@ class MonitorWiring:
     def target_watch(self) -> TargetWatch:
         """Create the watch of cname targets."""
         return TargetWatch(self.database, self._resolver(), ServiceTargets.of(self.settings))
+
+    def own_certificates(self, *, on_event: Callable[[], None]) -> OwnCertificateWatch:
+        """Create the watch of certificates that partners brought; `on_event` as of `certificates`."""
+        return OwnCertificateWatch(self.database, on_event=on_event)
 
     def origin_watch(self) -> OriginWatch:
         """Create the watch of unreachable origins."""

@@ -128,6 +128,8 @@ class DiagnosedCertificate(TypedDict):
     not_after: NotRequired[datetime]
     issued_at: NotRequired[datetime]
     live_at: NotRequired[datetime | None]
+    own: NotRequired[bool]
+    """Brought by the application."""
 
 
 class DiagnosedOrder(TypedDict):
@@ -395,10 +397,20 @@ def _certificate(diagnosis: service.Diagnosis, now: datetime) -> DiagnosedCertif
     holding, nodes = diagnosis.holding, diagnosis.nodes
     if holding is None:
         return _UNKNOWN
+    is_served = nodes is None or nodes.edges.alive > 0
+    if (own := holding.own) is not None:
+        return {
+            "status": "lapsed" if own.not_after <= now else "live" if is_served else "issued",
+            "issuer": own.issuer,
+            "not_before": own.not_before,
+            "not_after": own.not_after,
+            "issued_at": own.stored_at,
+            "live_at": own.stored_at,
+            "own": True,
+        }
     certificate = holding.certificate
     if certificate is None:
         return {"status": "none"}
-    is_served = nodes is None or nodes.edges.alive > 0
     is_live = certificate.live_at is not None and is_served
     return {
         "status": "lapsed" if certificate.not_after <= now else "live" if is_live else "issued",

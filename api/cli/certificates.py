@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,10 +19,12 @@ from common.errors import OperatorError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from api.notices import Notice
     from common.db.ca_ledger import LedgerCount, Limits
     from common.db.certificates import InService
     from common.db.issuance_progress import IssuanceProgress
     from common.db.orders import OrderState
+    from common.db.own_certificates import CertificateRequest, OwnCertificate
     from common.db.revocations import RevocationState
     from common.db.session import Connection
     from common.names import DomainName
@@ -48,7 +51,7 @@ class Reason(StrEnum):
 def show(domain: Domain, _: AlwaysJson = False) -> None:
     """Print a domain's certificate, where its order stands, and what became of revoked ones."""
     from api.cli.database import run_in_database
-    from common.db import certificates, orders, revocations
+    from common.db import certificates, orders, own_certificates, revocations
 
     name = _name(domain).text
 
@@ -58,9 +61,10 @@ def show(domain: Domain, _: AlwaysJson = False) -> None:
             raise _unknown(name)
         in_service = await certificates.describe(connection, name)
         chain = await certificates.chain_in_service(connection, name)
+        own = await own_certificates.find(connection, name)
         certificate = in_service and _certificate(in_service, chain or "")
         return (
-            {"domain": name, "certificate": certificate}
+            {"domain": name, "certificate": certificate, "own": own and _own(own)}
             | (_shown(state) if state else {})
             | {"revocations": [_revocation(each) for each in revoked]}
         )
@@ -121,6 +125,61 @@ def revoke(
     else:
         words = f"{name}'s certificate is being revoked; where it is served, another takes its place first"
     print_result({"domain": name.text, "revoking": True, "reason": reason.value}, words, as_json=as_json)
+
+
+@app.command()
+def bring(
+    domain: Domain,
+    certificate: Annotated[Path, typer.Option(metavar="FILE", help="The chain, PEM.")],
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its private key, PEM; without one, that of the open request.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve a domain with a certificate of its partner's; on its last day ours takes over."""
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
+
+    name, chain, secret = _name(domain), _read(certificate), None if key is None else _read(key)
+
+    async def work(services: CommandServices) -> list[Notice]:
+        holder = await services.operations.holder(OPERATOR, name)
+        return await services.own_certificates.bring(holder, name, chain, secret)
+
+    notices = run_with_services(work)
+    words = " ".join([f"{name} is served with this certificate, until its last day.", *(each.hint for each in notices)])
+    print_result({"domain": name.text, "source": "own"}, words, as_json=as_json)
+
+
+@app.command()
+def request(domain: Domain, as_json: AsJson = False) -> None:
+    """Print a request for the partner's authority to sign; its key stays here. The open one, where there is one."""
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
+
+    name = _name(domain)
+
+    async def work(services: CommandServices) -> CertificateRequest:
+        return await services.own_certificates.request(await services.operations.holder(OPERATOR, name), name)
+
+    found = run_with_services(work)
+    print_result({"domain": name.text, "request": found.request}, found.request.rstrip(), as_json=as_json)
+
+
+@app.command("use-ours")
+def use_ours(domain: Domain, as_json: AsJson = False) -> None:
+    """Serve a domain with our certificate again, in place of its partner's, and forget an open request."""
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
+
+    name = _name(domain)
+
+    async def work(services: CommandServices) -> list[Notice]:
+        return await services.own_certificates.remove(await services.operations.holder(OPERATOR, name), name)
+
+    notices = run_with_services(work)
+    words = " ".join([f"{name} is served with our certificate.", *(each.hint for each in notices)])
+    print_result({"domain": name.text, "source": "ours"}, words, as_json=as_json)
 
 
 @app.command()
@@ -197,6 +256,13 @@ def _name(domain: str) -> DomainName:
         raise OperatorError(f"{domain!r} is no domain name: {error}") from error
 
 
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OperatorError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is no text'}") from error
+
+
 def _unknown(domain: str) -> OperatorError:
     return OperatorError(f"{domain} is not enrolled here")
 
@@ -219,6 +285,17 @@ def _certificate(in_service: InService, chain: str) -> dict[str, Any]:
         "notAfter": _moment(in_service.not_after),
         "issuedAt": _moment(in_service.issued_at),
         "liveAt": _moment(in_service.live_at),
+    }
+
+
+def _own(certificate: OwnCertificate) -> dict[str, Any]:
+    return {
+        "serial": certificate.serial,
+        "issuer": certificate.issuer,
+        "names": list(certificate.names),
+        "notBefore": _moment(certificate.not_before),
+        "notAfter": _moment(certificate.not_after),
+        "storedAt": _moment(certificate.stored_at),
     }
 
 

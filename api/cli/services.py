@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from api.services.domain_operations import OperatorOperations
     from api.services.operator_applications import OperatorApplications
     from api.services.organisations import OrganisationService
+    from api.services.own_certificates import OwnCertificateService
     from api.services.users import UserService
     from api.services.webhooks import WebhookService
     from common.db.applications import Application
@@ -54,6 +55,14 @@ class CommandServices:
         from api.services.domain_operations import OperatorOperations
 
         return OperatorOperations(self.database)
+
+    @property
+    def own_certificates(self) -> OwnCertificateService:
+        """Return the service of certificates that partners bring."""
+        from api.services.own_certificates import OwnCertificateService
+        from common.clock import SystemClock
+
+        return OwnCertificateService(self.database, self.keyring, SystemClock())
 
     @property
     def applications(self) -> OperatorApplications:

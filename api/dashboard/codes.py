@@ -24,7 +24,10 @@ ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "application.set": "Settings changed",
         "application.suspend": "Application suspended",
         "application.target_lost": "Cname target lost to another application",
+        "certificate.bring": "Own certificate stored",
+        "certificate.end_own": "Own certificate ended",
         "certificate.renew": "Renewal requested",
+        "certificate.request": "Signing request made",
         "certificate.revoke": "Certificate revoked",
         "configuration.register": "Configuration for browsers registered",
         "configuration.remove": "Configuration for browsers deleted",
@@ -70,6 +73,7 @@ ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
 EVENT_TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "domain.added": "Domain added",
+        "domain.certificate_expiring": "Own certificate nears its end",
         "domain.flow.completed": "Connect flow completed",
         "domain.flow.undone": "Connect flow undone",
         "domain.origin_failing": "Origin fails",

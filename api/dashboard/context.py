@@ -16,6 +16,7 @@ from api.services.enrolment import EnrolmentService
 from api.services.installation import InstallationService
 from api.services.monitor import MonitorService
 from api.services.organisations import OrganisationService
+from api.services.own_certificates import OwnCertificateService
 from api.services.power import PowerService
 from api.services.removals import Removals
 from api.services.secure import SecureService
@@ -43,6 +44,7 @@ class DashboardContext:
     monitor: MonitorService
     webhooks: WebhookService
     domain_actions: DomainActions
+    own_certificates: OwnCertificateService
     removals: Removals
     applications: ApplicationService
     organisations: OrganisationService
@@ -76,6 +78,7 @@ class DashboardContext:
             services.monitor,
             services.webhooks,
             services.domain_actions,
+            services.own_certificates,
             services.removals,
             services.applications,
             services.organisations,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from api.answers.certificates import DomainCertificate, SigningRequest
 from api.answers.diagnosis import Diagnosis
 from api.answers.messages import Message
 from api.answers.traffic import Traffic
+from api.handlers.certificates import CertificateHandlers
 from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.domain_actions import DomainActionHandlers
 from api.handlers.traffic import TrafficHandler
 from api.operations.operation import Operation, Query
 from api.schemas.block import BlockBody
+from api.schemas.certificate import CertificateBody
 from api.schemas.traffic import PERIODS
 from api.schemas.transfer import TransferBody
 from common.accounts import Permission
@@ -134,4 +137,53 @@ ACTIONS: Final[tuple[Operation[DomainActionHandlers], ...]] = (
     ),
 )
 
-OPERATIONS: Final[tuple[Operation[Any], ...]] = (*DIAGNOSIS, *TRAFFIC, *ACTIONS)
+CERTIFICATES: Final[tuple[Operation[CertificateHandlers], ...]] = (
+    Operation(
+        "GET",
+        "/domains/{domain}/certificate",
+        CertificateHandlers.get,
+        "getCertificate",
+        "Domains",
+        "Show the certificate that visitors get, whose it is, and an open request for one",
+        DomainCertificate,
+        errors=(400, 404),
+        paths={"domain": "A domain of the application."},
+    ),
+    Operation(
+        "PUT",
+        "/domains/{domain}/certificate",
+        CertificateHandlers.put,
+        "bringCertificate",
+        "Domains",
+        "Serve a domain with a certificate of your own, until its last day",
+        Message,
+        body=CertificateBody,
+        example={"certificate": "-----BEGIN CERTIFICATE-----\n…", "privateKey": "-----BEGIN PRIVATE KEY-----\n…"},
+        errors=(400, 404),
+        paths={"domain": "A domain of the application."},
+    ),
+    Operation(
+        "DELETE",
+        "/domains/{domain}/certificate",
+        CertificateHandlers.delete,
+        "removeOwnCertificate",
+        "Domains",
+        "Serve a domain with our certificate again, and forget an open request",
+        Message,
+        errors=(400, 404),
+        paths={"domain": "A domain of the application."},
+    ),
+    Operation(
+        "POST",
+        "/domains/{domain}/certificate/request",
+        CertificateHandlers.request,
+        "requestSigning",
+        "Domains",
+        "Make a key, which stays here, and a request that your authority signs; the open one where there is one",
+        SigningRequest,
+        errors=(400, 404),
+        paths={"domain": "A domain of the application."},
+    ),
+)
+
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (*DIAGNOSIS, *TRAFFIC, *CERTIFICATES, *ACTIONS)

@@ -105,6 +105,21 @@ class OriginEvent(AnyEvent):
     """One of them."""
 
 
+class CertificateExpiringEvent(AnyEvent):
+    """A certificate that the application brought for a domain nears its end."""
+
+    type: Literal["domain.certificate_expiring"]
+    domain: str
+    subdomain: str | None
+    sequence: int
+    serial: str
+    """In hexadecimal."""
+    certificate_expires_at: str
+    days_left: Literal[30, 14, 7, 1]
+    replaced: bool
+    """A certificate of ours serves the domain from now on, and renews itself."""
+
+
 WEBHOOKS: Final[Mapping[str, type]] = MappingProxyType(
     {
         "domain.record_missing": RecordEvent,
@@ -112,6 +127,7 @@ WEBHOOKS: Final[Mapping[str, type]] = MappingProxyType(
         "domain.secure": SecureEvent,
         "domain.added": FlowEvent,
         "domain.origin_failing": OriginEvent,
+        "domain.certificate_expiring": CertificateExpiringEvent,
     }
 )
 """The bodies of deliveries."""

@@ -18,13 +18,23 @@ from api.services.enrolment import EDGES_WITHIN_SECONDS, EnrolmentService, is_fo
 from api.services.origin_state import OriginState, OriginStates, identity_of
 from common import caa
 from common.caa_identities import find_identities
-from common.db import ca_ledger, certificates, edge_nodes, monitor_nodes, orders, policies, target_sightings
+from common.db import (
+    ca_ledger,
+    certificates,
+    edge_nodes,
+    monitor_nodes,
+    orders,
+    own_certificates,
+    policies,
+    target_sightings,
+)
 from common.db.applications import Application
 from common.db.ca_ledger import LimitReached, Limits
 from common.db.certificates import InService
 from common.db.domains import Domain
 from common.db.edge_nodes import UnreachedOrigin
 from common.db.orders import OrderState
+from common.db.own_certificates import OwnCertificate
 from common.db.policies import Policy
 from common.db.target_sightings import TargetSighting
 from common.dns import Outcome, Pass
@@ -90,8 +100,8 @@ class Caa:
 class DomainHolding:
     """What the application has of the name.
 
-    `full`: the CA's limit that leaves no room for an order now. `policy`: what an operator has every request
-    answered.
+    `certificate` is ours, served or standing by beside the application's `own`. `full`: the CA's limit that leaves no
+    room for an order now. `policy`: what an operator has every request answered.
     """
 
     domains: tuple[Domain, ...]
@@ -99,6 +109,7 @@ class DomainHolding:
     order: OrderState | None
     full: LimitReached | None
     policy: Policy | None = None
+    own: OwnCertificate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +245,9 @@ class DiagnosisService:
                     connection, issuer, name.text, application.id, Limits.of(self.settings)
                 )
             policy = await policies.find_in_force(connection, name.text, application.id)
-            return DomainHolding(tuple(held), await certificates.describe(connection, name.text), order, full, policy)
+            ours = await certificates.describe(connection, name.text)
+            own = await own_certificates.find(connection, name.text)
+            return DomainHolding(tuple(held), ours, order, full, policy, own)
 
     async def _look_at_holding_and_origin(
         self, application: Application, name: DomainName, held: list[Domain]

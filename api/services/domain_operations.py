@@ -143,6 +143,12 @@ class OperatorOperations:
         except orders.NotRenewable as error:
             raise Refused(NOT_RENEWABLE, hint=str(error)) from error
 
+    async def holder(self, rights: Rights, name: DomainName) -> str:
+        """Return the id of the application that has the name. Raises: `Refused`."""
+        rights.require_operator(Permission.OWN)
+        async with self.database.connection() as connection:
+            return await _holder(connection, name)
+
     async def revoke(self, rights: Rights, name: DomainName, reason: int, *, at_once: bool) -> None:
         """Revoke the certificate of the name, served or kept. Raises: `Refused`."""
         rights.require_operator(Permission.OWN)

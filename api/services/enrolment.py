@@ -167,19 +167,24 @@ class EnrolmentService:
             raise to_refused(application, request, outcome)
 
     async def reach_edges(self) -> list[Notice]:
-        """Wait a moment for the edges to apply what was committed. Returns a notice if visitors do not meet it yet."""
-        try:
-            reach = await await_edges(self.database, self.clock, within_seconds=EDGES_WITHIN_SECONDS)
-        except DatabaseUnavailable:
-            return [notices.EDGES_UNKNOWN]
-        if reach.behind:
-            _log.warning("edges have not reported the change", edges=reach.labels)
-        return notices.of_edges(reach)
+        """As the function `reach_edges`."""
+        return await reach_edges(self.database, self.clock)
 
     async def reach_visitors(self) -> list[Notice]:
         """Notices of an enrolment: whether a certificate follows, and whether the edges serve the domain."""
         of_issuer, of_edges = await asyncio.gather(find_issuer(self.database), self.reach_edges())
         return [*of_issuer, *of_edges]
+
+
+async def reach_edges(database: Database, clock: Clock) -> list[Notice]:
+    """Wait a moment for the edges to apply what was committed. Returns a notice if visitors do not meet it yet."""
+    try:
+        reach = await await_edges(database, clock, within_seconds=EDGES_WITHIN_SECONDS)
+    except DatabaseUnavailable:
+        return [notices.EDGES_UNKNOWN]
+    if reach.behind:
+        _log.warning("edges have not reported the change", edges=reach.labels)
+    return notices.of_edges(reach)
 
 
 async def find_issuer(database: Database) -> list[Notice]:

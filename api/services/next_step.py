@@ -8,7 +8,7 @@ on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -16,10 +16,13 @@ from api.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_lapsed, des
 from api.services import ownership_hints as hints
 from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding
 from common.db.orders import OrderState
+from common.db.own_certificates import WARNED_DAYS, OwnCertificate
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
 from common.enrolment.ownership import OwnershipClaim, OwnershipVerdict, is_lost_target
 from common.origin_faults import OriginFault
+
+_OWN_ENDS_SOON: Final = timedelta(days=WARNED_DAYS[0])
 
 State: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
 
@@ -123,6 +126,8 @@ def _failing(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
     holding = diagnosis.holding
     if holding is None or holding.order is None or holding.order.last_error is None or holding.order.state == "issued":
         return None
+    if holding.own is not None and holding.own.not_after - now > _OWN_ENDS_SOON:
+        return None  # `_well` mentions it
     if holding.full is not None and holding.full.free_at > now:
         words = "the certificate authority's limits leave no room for an order until"
         return NextStep("waiting", f"Wait: {words} {_time(holding.full.free_at)}.")
@@ -137,8 +142,9 @@ def _issuing(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
         return None
     if not _is_live(holding, now):
         return NextStep("action needed", NO_MONITOR.hint)
-    assert holding.certificate is not None
-    until = _time(holding.certificate.not_after)
+    served = holding.own or holding.certificate
+    assert served is not None
+    until = _time(served.not_after)
     return NextStep("action needed", f"{NO_MONITOR.hint} The domain's certificate is valid until {until}.")
 
 
@@ -207,11 +213,23 @@ def _well(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
         due_at = holding.order.due_at if holding.order is not None else None
         again = f"it is looked at again {_when(due_at, now)}"
         return NextStep("waiting", f"Wait: the DNS had led elsewhere, and leads here again; {again}.")
+    if holding.own is not None:
+        return NextStep("ok", _own(holding.own, holding))
     if (waiting := _waiting_renewal(holding.order, now)) is not None:
         return NextStep("ok", f"Nothing to do: the domain is served. {waiting}")
     renewal = holding.order.renew_at if holding.order is not None else None
     when = f" from {_time(renewal)} on" if renewal is not None and renewal > now else ""
     return NextStep("ok", f"Nothing to do: the domain is served, and its certificate renews itself{when}.")
+
+
+def _own(own: OwnCertificate, holding: DomainHolding) -> str:
+    """Of a domain that is served with its partner's certificate."""
+    words = f"Nothing to do: the domain is served with your own certificate until {_time(own.not_after)}."
+    if holding.certificate is not None:
+        return f"{words} Ours stands by, and takes over on its last day."
+    error = holding.order.last_error if holding.order is not None else None
+    failed = f": the last attempt failed, {error.rstrip('.')}" if error else ""
+    return f"{words} Bring the next one by then: ours, which would take over, could not be issued yet{failed}."
 
 
 def _waiting_renewal(order: OrderState | None, now: datetime) -> str | None:
@@ -265,6 +283,8 @@ _ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
 
 
 def _is_live(holding: DomainHolding, now: datetime) -> bool:
+    if holding.own is not None and holding.own.not_after > now:
+        return True
     certificate = holding.certificate
     return certificate is not None and certificate.live_at is not None and certificate.not_after > now
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from common.db import locks, revocations
+from common.db import locks, own_certificates, revocations
 from common.db.session import Connection
 
 KEPT_DAYS = 7
@@ -115,6 +115,7 @@ async def release(connection: Connection, domain: str) -> None:
     if await connection.fetchval("select exists (select from domains where domain = $1)", domain):
         return
     await connection.execute("delete from orders where domain = $1", domain)
+    await own_certificates.remove(connection, domain)
     await connection.execute(
         "update certificates set released_at = now() where domain = $1 and released_at is null", domain
     )

@@ -40,7 +40,8 @@ HOLD_SECONDS = 10.0
 _IN_SERVICE = "select from certificates c where c.domain = d.domain and c.released_at is null"
 
 # A renewal takes nothing away: what was live stays live until it has lapsed.
-_CERTIFICATE = f"""case when exists ({_IN_SERVICE} and c.live_at is not null and c.not_after > now()) then 'live'
+_CERTIFICATE = f"""case when exists ({_IN_SERVICE} and c.live_at is not null and c.not_after > now())
+        or exists (select from own_certificates w where w.domain = d.domain and w.not_after > now()) then 'live'
     when exists (select from orders o where o.domain = d.domain and (o.state = 'running'
         or o.state = 'issued' and exists ({_IN_SERVICE} and c.not_after > now()))) then 'ordering'
     else 'none' end"""

@@ -60,6 +60,8 @@ SEALED_COLUMNS: tuple[SealedColumn, ...] = tuple(
             ("domain_connect_keys", "private_key", ("label",), domain_connect_keys.key_identity),
             ("orders", "placed_key", ("domain",), certificates.key_identity),
             ("certificates", "private_key", ("domain", "application_id"), certificates.key_identity),
+            ("own_certificates", "private_key", ("domain",), certificates.key_identity),
+            ("certificate_requests", "private_key", ("domain",), certificates.key_identity),
         ),
     )
 )

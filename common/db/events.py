@@ -35,6 +35,7 @@ EventType: TypeAlias = Literal[
     "domain.flow.undone",
     "domain.origin_failing",
     "domain.origin_recovered",
+    "domain.certificate_expiring",
     "webhook.test",
 ]
 TEST: EventType = "webhook.test"

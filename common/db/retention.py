@@ -29,6 +29,7 @@ from common.db import (
 )
 from common.db.batches import KEPT_DAYS as BATCH_DAYS
 from common.db.certificates import KEPT_DAYS as RELEASED_CERTIFICATE_DAYS
+from common.db.own_certificates import REQUEST_KEPT_DAYS
 from common.db.ownership import MOST_FORMER_TARGETS
 from common.db.revocations import KEPT_DAYS as REVOCATION_DAYS
 from common.db.session import Connection
@@ -121,6 +122,7 @@ STEPS = (
     _by_age("enrolments", "enrolled_at", ENROLMENT_DAYS),
     _by_age("former_holders", "released_at", REMEMBERED_DAYS),
     _by_age("certificates", "released_at", RELEASED_CERTIFICATE_DAYS),
+    _by_age("certificate_requests", "requested_at", REQUEST_KEPT_DAYS),
     _by_age("events", "created_at", EVENT_DAYS),
     RetentionStep("event_sequences", _erase_sequences, "select min(review_at) from event_sequences"),
     _by_age("batches", "submitted_at", BATCH_DAYS, where="due_at is null", batch_rows=20),  # 100 items each
@@ -156,6 +158,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "batches": f"erased {BATCH_DAYS} days after they were submitted, once they are done",
         "ca_ledger": f"erased after {ca_ledger.KEPT_DAYS} days",
         "canary": "one row for each master key",
+        "certificate_requests": f"one at most for each enrolled name; erased after {REQUEST_KEPT_DAYS} days",
         "certificates": f"one for each enrolled name; released ones are erased after {RELEASED_CERTIFICATE_DAYS} days",
         "changes": f"one row for each routed row; tombstones are erased after {feed.TOMBSTONES_KEPT.days} days",
         "checks": "one row for each monitored domain",
@@ -186,6 +189,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "idempotent_requests": f"erased after {idempotent_requests.KEPT_HOURS} hours",
         "organisations": "made by the operator",
         "origin_outages": "one row for each application and origin of its domains that fails; erased once it answers",
+        "own_certificates": "one at most for each enrolled name; leaves with it",
         "passkeys": "20 at most of each user; erased with it",
         "rdap_bootstrap": "one row",
         "domain_connect_keys": "two rows: the key that signs, and the next one during a rotation",

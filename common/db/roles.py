@@ -39,6 +39,7 @@ _BOTH: Mapping[str, str] = {
     "batch_items": _ALL,
     "batches": _ALL,
     "canary": _KEEP,
+    "certificate_requests": _ALL,
     "certificates": _ALL,
     "checks": _ALL,
     "connect_configurations": _ALL,
@@ -62,6 +63,7 @@ _BOTH: Mapping[str, str] = {
     "monitored_domains": _ALL,
     "monitored_tallies": _ALL,
     "orders": _ALL,
+    "own_certificates": _ALL,
     "shares": _ALL,
     "webhook_endpoints": _ALL,
 }
@@ -128,7 +130,12 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
 HIDDEN: Mapping[Role, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "edge": {"monitor_nodes": ("host", "issuer")},
-        "api": {"acme_key": ("private_key",), "certificates": ("private_key",), "orders": ("placed_key",)},
+        "api": {
+            "acme_key": ("private_key",),
+            "certificates": ("private_key",),
+            "orders": ("placed_key",),
+            "own_certificates": ("private_key",),
+        },
         "monitor": {},
     }
 )

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from common.db import audit, domains, ownership
+from common.db import audit, domains, own_certificates, ownership
 from common.db.domains import NewDomain, Product
+from common.db.own_certificates import OwnCertificate
 from common.db.ownership import EndReason
 from common.db.session import Connection
 from common.enrolment.ownership import OwnershipClaim
@@ -107,6 +108,45 @@ def _after(new: NewDomain) -> dict[str, Any]:
     if new.redirect_to is not None:
         after |= {"redirect_to": new.redirect_to}
     return after
+
+
+async def keep_own_certificate(
+    connection: Connection, certificate: OwnCertificate, *, chain: str, private_key: bytes | None
+) -> None:
+    """Have edges present a certificate that the domain's partner brought (`own_certificates.store`)."""
+    before = await own_certificates.find(connection, certificate.domain)
+    await own_certificates.store(connection, certificate, chain=chain, private_key=private_key)
+    await audit.record(
+        connection,
+        "certificate.bring",
+        certificate.domain,
+        application_id=certificate.application_id,
+        before=None if before is None else _described(before),
+        after=_described(certificate),
+    )
+
+
+async def end_own_certificate(connection: Connection, domain: str, application_id: str) -> bool:
+    """Have edges present our certificate again, and forget an open request. Return whether there was either."""
+    before = await own_certificates.find(connection, domain)
+    if not await own_certificates.remove(connection, domain):
+        return False
+    await audit.record(
+        connection,
+        "certificate.end_own",
+        domain,
+        application_id=application_id,
+        before=None if before is None else _described(before),
+    )
+    return True
+
+
+def _described(certificate: OwnCertificate) -> dict[str, Any]:
+    return {
+        "issuer": certificate.issuer,
+        "serial": certificate.serial,
+        "not_after": f"{certificate.not_after:%Y-%m-%d}",
+    }
 
 
 async def revoke_ownership(connection: Connection, domain: str, holder: str, reason: EndReason) -> bool:

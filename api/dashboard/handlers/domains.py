@@ -29,7 +29,7 @@ from api.schemas.power import PowerBody, PowerChange
 from api.schemas.secure import SecureBody, SecureChange, SecureRemoval
 from api.services.next_step import next_step
 from common.accounts import Permission
-from common.db import applications, audit, certificates, domains, events, orders, policies
+from common.db import applications, audit, certificates, domains, events, orders, own_certificates, policies
 from common.db.applications import Application
 from common.db.certificates import InService
 from common.db.session import Connection
@@ -150,6 +150,7 @@ class DomainPages:
             policy=policy,
             traffic=shown,
             targets=[each for each in targets if each.id != application.id and not each.deleting_at],
+            shown=await self._context.own_certificates.show(application.id, name),
             activity_html=await self._activity_html(application, name),
             certificate_html=await self._certificate_html(held, name),
         )
@@ -200,7 +201,12 @@ class DomainPages:
             if error.refusal in (FORBIDDEN, NOT_FOUND):
                 raise
             refused = RefusedForm.of(texts(request), error, _FIELDS)
-            if refused.values["action"] in ("renew", "recheck"):  # buttons: there is nothing to mend, nor to send again
+            if refused.values["action"] in (
+                "renew",
+                "recheck",
+                "request",
+                "use_ours",
+            ):  # buttons: there is nothing to mend, nor to send again
                 return self._context.renderer.redirect(url, Flash(f"{refused.message} {refused.hint}", "bad"))
             return await self._page(request, application, name, refused)
         async with self._context.database.connection() as connection:
@@ -217,6 +223,16 @@ class DomainPages:
             case "renew":
                 noted = await context.domain_actions.renew(application, name)
                 done = "The certificate is being renewed. The one so far serves until the new one is live."
+            case "bring":
+                chain, key = text_of(request, "certificate"), text_of(request, "private_key").strip() or None
+                noted = await context.own_certificates.bring(application.id, name, chain, key)
+                done = "Visitors get this certificate now."
+            case "request":
+                await context.own_certificates.request(application.id, name)
+                done = "The request is below: have your authority sign it."
+            case "use_ours":
+                noted = await context.own_certificates.remove(application.id, name)
+                done = "Visitors get our certificate now."
             case "recheck":
                 noted = await context.domain_actions.recheck(application, name)
                 done = "The DNS is checked again now." if not noted else "The DNS will be checked again."
@@ -311,6 +327,7 @@ class DomainPages:
     async def _certificate_html(self, held: list[domains.Domain], name: DomainName) -> str:
         async with self._context.database.connection() as connection:
             certificate = await certificates.describe(connection, name.text)
+            own = await own_certificates.find(connection, name.text)
             order = await orders.describe(connection, name.text)
             chain = await certificates.chain_in_service(connection, name.text)
         now = self._context.clock.now()
@@ -318,6 +335,7 @@ class DomainPages:
             "_certificate.html",
             held=held,
             certificate=certificate,
+            own=own,
             order=order,
             steps=timeline.steps(certificate, order, now),
             waits_until=order.waits_until(now) if order else None,

@@ -14,6 +14,7 @@ from common.db import ca_ledger, certificates, order_outcomes, order_queue
 from common.db.certificates import Certificate
 from common.db.pool import Database
 from common.secrets import load_keyring
+from tests.certificates import Authority, pem
 from tests.integration.cli import frontage
 from tests.integration.monitor import parts
 from tests.integration.monitor.parts import APPLICATION, DOMAIN
@@ -152,3 +153,25 @@ async def test_limits_say_what_is_used_and_when_there_is_room(database: Database
     assert CA in table.splitlines()
     assert "2 / 2" in table
     assert "customer.example" in table
+
+
+async def test_a_partners_own_certificate_is_brought_requested_and_ended(
+    database: Database, env: dict[str, str], tmp_path: Path
+) -> None:
+    await go_live(database)
+    authority = Authority()
+    request = x509.load_pem_x509_csr(output(env, "request", DOMAIN).encode())
+    leaf = authority.leaf(request, DOMAIN)
+    chain = tmp_path / "chain.pem"
+    chain.write_text(pem(authority.intermediate, leaf))
+    assert "is served with this certificate" in output(env, "bring", DOMAIN, "--certificate", str(chain))
+    assert json.loads(output(env, "show", DOMAIN))["own"]["serial"] == f"{leaf.serial_number:x}"
+    assert "send the private key too" in refused(env, "bring", DOMAIN, "--certificate", str(chain))
+    chain.write_bytes(b"\xff")
+    assert "it is no text" in refused(env, "bring", DOMAIN, "--certificate", str(chain))
+    assert "is served with our certificate" in output(env, "use-ours", DOMAIN)
+    assert json.loads(output(env, "show", DOMAIN))["own"] is None
+    actions = [
+        row["action"] for row in await parts.fetch(database, "select action from audit order by id desc limit 2")
+    ]
+    assert actions == ["certificate.end_own", "certificate.bring"]
