@@ -52,6 +52,7 @@ OPEN_ROUTES = frozenset(each.path for each in OPERATIONS if each.is_open) | froz
         "/docs",
         "/docs/",
         "/docs/{page}",
+        "/llms.txt",
         "/openapi.json",
         "/sdk/{version}/{file}",
         "/sdk/{version}/words/{file}",

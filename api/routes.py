@@ -49,6 +49,7 @@ from api.operations import (
 )
 from api.operations.operation import Handlers, Operation
 from api.rate_limits import RateLimits
+from api.reference.calls import render_calls
 from api.reference.handler import ReferenceHandler
 from api.wiring import Services
 from common.clock import Clock
@@ -100,11 +101,12 @@ def secret_routes(
 
 def page_routes(base_url: str, sdk_releases: Path) -> Routes:
     """Return the routes of the handbook, the reference and the SDK, which are open and not documented."""
-    docs, sdk = DocsHandlers(), SdkHandler(sdk_releases)
+    docs, sdk = DocsHandlers(base_url, render_calls), SdkHandler(sdk_releases)
     return (
         ("GET", "/docs", docs.index),
         ("GET", "/docs/", docs.index),
         ("GET", "/docs/{page}", docs.page),
+        ("GET", "/llms.txt", docs.llms),
         ("GET", "/openapi.json", ReferenceHandler(base_url).get),
         ("GET", "/sdk/{version}/{file}", sdk.get),
         ("GET", "/sdk/{version}/words/{file}", sdk.get),

@@ -13,7 +13,7 @@ from api.answers.sharing import RegisteredConfiguration, RegisteredConfiguration
 from api.handlers.connect import ConfigurationHandlers, ConnectHandlers
 from api.handlers.connect_return import ConnectReturnHandler
 from api.operations.operation import HandlerOf, Operation, Query
-from api.operations.parameters import FLOW, LIMIT, RECORD, TEXT
+from api.operations.parameters import DIGEST, FLOW, LIMIT, RECORD, TEXT
 from api.schemas import connect
 
 
@@ -148,7 +148,7 @@ FLOWS: Final[tuple[Operation[ConnectHandlers], ...]] = (
         "applyFlow",
         "Do exactly what the plan shows, by one of the ways open",
         connect.ApplyBody,
-        {"way": "manual", "digest": "…"},
+        {"way": "manual", "digest": DIGEST},
     ),
     _flow_action(
         "check",

@@ -13,6 +13,7 @@ from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.domain_actions import DomainActionHandlers
 from api.handlers.traffic import TrafficHandler
 from api.operations.operation import Operation, Query
+from api.operations.parameters import APPLICATION_ID
 from api.schemas.block import BlockBody
 from api.schemas.certificate import CertificateBody
 from api.schemas.traffic import PERIODS
@@ -88,7 +89,7 @@ ACTIONS: Final[tuple[Operation[DomainActionHandlers], ...]] = (
         "Give a domain to another application of the same organisation, whatever its DNS proves, as an owner",
         Message,
         body=TransferBody,
-        example={"to": "app_2", "applicationUrl": "https://app.acme.example/shop"},
+        example={"to": APPLICATION_ID, "applicationUrl": "https://app.acme.example/shop"},
         errors=(400, 404, 409),
         paths={"domain": "A domain of the application."},
         permission=Permission.OWN,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, get_args
 
 from api.operations.operation import Query
@@ -34,3 +36,21 @@ LIMIT: Final = Query("limit", SIZE, "Of a page.")
 NEXT: Final = Query("after", TEXT, "`next` of the part before.")
 RECORD: Final = {"type": "CNAME", "host": "shop", "value": "apps.acme.example", "ttl": 300}
 FLOW: Final = {"id": "The flow's id."}
+APPLICATION_ID: Final = "4f6c1a9e2b7d0385"
+DIGEST: Final = "9d5e3c0b7a41f286" * 4
+EXAMPLE_IDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "domain": "shop.customer.example",
+        "domain_name": "customer.example",
+        "request_id": "bat_6b1f0c9d3e7a58244c0d9be1f7a35260",
+        "key": "key_5d3a9f0e71c8b264",
+        "organisation": "org_2c9e7f04a1d8b653",
+        "user": "usr_81b4d0c6f3e95a72",
+        "The flow's id.": "flw_0c5b7e1d9a3f48620e7bd15c94a2f836",
+        "The configuration's id.": "cfg_7e02a9d4c1b85f360d9e4ab7c2f15083",
+        "The event's id.": "evt_0192c3d84e7a0f6b51d2a938c47be60f15",
+        "The link's id.": "Jx8mQ2vTn5Rk0LbY7sWcZg",
+        "What the link ends with.": "Jx8mQ2vTn5Rk0LbY7sWcZg",
+    }
+)
+"""What samples have in the place of a path's names; of an ``id``, by the words that explain it."""

@@ -1,1 +1,1 @@
-"""Plain pages for people without an account: escaped, without scripts, and nothing loaded from anywhere."""
+"""Plain pages for people without an account: escaped, nothing loaded from elsewhere; only the handbook has a script."""

@@ -11,7 +11,7 @@ from pydantic.json_schema import JsonSchemaMode
 
 from api.answers.messages import Problem
 from api.operations import OPERATIONS, QUERIES, Operation
-from api.reference.json_schema import AnswerSchema
+from api.reference.json_schema import AnswerSchema, describe
 from api.reference.webhook_payloads import WEBHOOKS
 from common.version import VERSION
 
@@ -71,6 +71,8 @@ def build(base_url: str) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas)
+    webhooks = {name: _webhook(model, schemas) for name, model in WEBHOOKS.items()}
+    describe(schemas.found)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Frontage", "version": VERSION, "description": _DESCRIPTION},
@@ -78,7 +80,7 @@ def build(base_url: str) -> dict[str, Any]:
         "security": _security(has_application=True, by_key_alone=False),
         "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in OPERATIONS)],
         "paths": paths,
-        "webhooks": {name: _webhook(model, schemas) for name, model in WEBHOOKS.items()},
+        "webhooks": webhooks,
         "components": {
             "schemas": dict(sorted(schemas.found.items())),
             "securitySchemes": {

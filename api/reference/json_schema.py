@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_origin
 
@@ -48,6 +50,20 @@ def _bases_of(kind: Any) -> Iterator[Any]:
     yield kind
     for base in getattr(kind, "__orig_bases__", ()):
         yield from _bases_of(base)
+
+
+def describe(schemas: Mapping[str, Any]) -> None:
+    """Describe fields without a docstring of their own by what their name means everywhere (``glossary.json``)."""
+    for model, schema in schemas.items():
+        for name, field in schema.get("properties", {}).items():
+            if "description" not in field and (words := _glossary().get(f"{model}.{name}") or _glossary().get(name)):
+                field["description"] = words
+
+
+@cache
+def _glossary() -> Mapping[str, str]:
+    words: Mapping[str, str] = json.loads(Path(__file__).with_name("glossary.json").read_text("utf-8"))
+    return words
 
 
 @cache

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from api.operations import OPERATIONS
 from api.pages.handbook import CONTENTS
+from api.pages.samples import LANGUAGES
 from tests.integration.api.conftest import Service
 
 NAMES = [name for group in CONTENTS.values() for name in group]
@@ -23,7 +25,10 @@ async def test_every_page_is_shown_and_its_links_lead_somewhere(service: Service
         for link in re.findall(r'href="([^"]+)"', page):
             target, _, anchor = link.partition("#")
             target = target or path
-            assert target in pages or target == "/docs" or target.startswith("https://www."), (path, link)
+            assert target in pages or target in ("/docs", f"{path}.md") or target.startswith("https://www."), (
+                path,
+                link,
+            )
             if anchor and target in pages:
                 assert f'id="{anchor}"' in pages[target], (path, link)
 
@@ -45,8 +50,28 @@ async def test_a_search_leads_to_the_section_that_has_all_words(service: Service
 
 async def test_what_is_searched_for_is_text(service: Service) -> None:
     _, page = await get(service, "/docs?q=%3Cscript%3Ealert(1)%3C/script%3E")
-    assert "<script" not in page
+    assert "<script>alert" not in page
     assert "Nothing found" in page
+
+
+async def test_each_page_is_markdown_too_for_programs_that_read(service: Service) -> None:
+    status, listed = await get(service, "/llms.txt")
+    assert status == 200
+    assert listed.startswith("# Frontage\n")
+    for name in NAMES:
+        assert f"({service.settings.base_url}/docs/{name}.md)" in listed
+        status, page = await get(service, f"/docs/{name}.md")
+        assert status == 200
+        assert page.startswith("# ")
+
+
+async def test_each_operation_has_samples_and_can_be_tried(service: Service) -> None:
+    _, page = await get(service, "/docs/api")
+    sections = dict(re.findall(r"<h3 id=\"[^\"]+\">([^<]+)</h3>(.*?)(?=<h[23] )", page, re.DOTALL))
+    for operation in (each for each in OPERATIONS if each.media_type == "application/json"):
+        section = sections[f"{operation.method} {operation.path}"]
+        assert re.findall(r'data-language="(\w+)"', section) == list(LANGUAGES.values())
+        assert f'data-method="{operation.method}"' in section
 
 
 async def test_a_page_that_does_not_exist_is_not_found(service: Service) -> None:
