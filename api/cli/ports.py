@@ -35,6 +35,7 @@ def require_free(settings: Settings) -> None:
 
 def find_problem(settings: Settings, listeners: Sequence[str] = LISTENERS) -> str | None:
     """Return why addresses cannot be listened on, all in one line. All are bound at once, so that duplicates show."""
+    taken: list[str] = []
     problems: list[str] = []
     with contextlib.ExitStack() as held:
         for field in listeners:
@@ -44,7 +45,13 @@ def find_problem(settings: Settings, listeners: Sequence[str] = LISTENERS) -> st
             try:
                 held.enter_context(bind(address))
             except OSError as error:
-                problems.append(str(cannot_listen(address, PREFIX + field.upper(), error)))
+                variable = PREFIX + field.upper()
+                if error.errno == errno.EADDRINUSE:
+                    taken.append(f"{variable}: {address} is in use")
+                else:
+                    problems.append(str(cannot_listen(address, variable, error)))
+    if taken:
+        problems.append(f"{', '.join(taken)}. Stop what listens there, such as a demo, or set other addresses")
     return "; ".join(problems) or None
 
 

@@ -95,6 +95,7 @@ class Renderer:
         self._templates.filters |= {
             "ago": lambda at: words.ago(at, self.clock.now()),
             "moment": words.moment,
+            "local": _local_time,
             "sentence": words.sentence,
             "day": words.day,
             "count": words.count,
@@ -169,6 +170,12 @@ def with_codes(text: str) -> Markup:
     if len(parts) % 2 == 0:
         return escape(text)
     return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
+
+
+def _local_time(at: datetime) -> Markup:
+    """Return a time that the page's script shows in the reader's zone, with UTC as its title."""
+    shown = words.moment(at)
+    return Markup('<time datetime="{}" title="{}" data-local>{}</time>').format(at.isoformat(), shown, shown)
 
 
 def _time_element(at: datetime | None, text: str) -> Markup:

@@ -2,7 +2,8 @@
 
 Prints one line of JSON: addresses (``origin``, ``dns``, ``zone``, ``sink``, ``partner``, ``provider``); ``key``, the
 name and the secret of the key that signs updates of the zone; ``powerdns``, the key and the URL of PowerDNS' API, which
-is empty where PowerDNS is not installed; and ``rdap``, the URL of the bootstrap file. Serves until SIGTERM or SIGINT.
+is empty where PowerDNS is not installed; and ``rdap``, the URL of the bootstrap file. In a terminal, also the lines of
+the handbook's walk that need them, ready to paste. Serves until SIGTERM or SIGINT.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
+import sys
 
 import orjson
 
@@ -17,6 +19,11 @@ from bench.lab.lab import Lab
 from bench.lab.zone import load_records, parse_record
 
 _EXPIRED_DAYS = 30
+_PASTED = """
+For the terminal of `frontage up`:
+  export FRONTAGE_DNS_SERVERS={dns}
+For the third:
+  ORIGIN={origin}"""
 
 
 def main() -> None:
@@ -52,6 +59,8 @@ async def _serve(records: list[str], registered: list[str], expired: list[str]) 
         for name in expired:
             lab.rdap.register(name, expires_in_days=-_EXPIRED_DAYS)
         print(orjson.dumps(lab.addresses).decode(), flush=True)
+        if sys.stderr.isatty():
+            print(_PASTED.format(**lab.addresses), file=sys.stderr)
         await stop.wait()
 
 

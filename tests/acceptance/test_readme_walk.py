@@ -28,8 +28,8 @@ def test_the_walk_ends_with_the_page_on_the_domain(tmp_path: Path) -> None:
         printed = json.loads(lab.start(fill(LAB), "{"))
         state = f"FRONTAGE_STATE_DIR={env['FRONTAGE_STATE_DIR']}"
         up.start(fill(UP, printed["dns"]).replace("FRONTAGE_STATE_DIR=/tmp/frontage-walk", state), "ready")
-        user.type(f"export {state}")
-        enrol = fill(ENROL, printed["origin"]).replace(":8000", f":{ports['FRONTAGE_API_LISTEN']}")
+        enrol = fill(ENROL, printed["origin"]).replace("FRONTAGE_STATE_DIR=/tmp/frontage-walk", state)
+        enrol = enrol.replace(":8000", f":{ports['FRONTAGE_API_LISTEN']}")
         enrol = enrol.replace(":8443", f":{ports['FRONTAGE_EDGE_HTTPS']}")
         shown, again = user.type(enrol), user.type(enrol)
     assert '"eligible":true' in shown

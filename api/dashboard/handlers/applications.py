@@ -19,13 +19,22 @@ from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
 from api.dashboard.words import sentence
 from api.errors import FORBIDDEN, Refused
+from api.pages.samples import LANGUAGES, Call, write_samples
 from api.rules import application_settings as rules
 from api.services import application_changes
 from api.services import ownership_hints as hints
 from api.services.applications import NewSettings
 from api.services.removals import Removals
 from common.accounts import Permission
-from common.db import application_removal, audit, domain_list, target_sightings, users, webhook_endpoints
+from common.db import (
+    application_removal,
+    audit,
+    domain_list,
+    setup_progress,
+    target_sightings,
+    users,
+    webhook_endpoints,
+)
 from common.db.applications import (
     Application,
     CnameTargetTaken,
@@ -36,6 +45,7 @@ from common.endpoint_health import disables_at
 from common.enrolment.origins import Unreachable
 
 _LISTED = 50
+_EXAMPLE_URL = "https://app.acme.example/shop"
 _CHECK_SECONDS = 6.0
 _TOTALS_SECONDS = 5.0
 _CHECKS_SECONDS = 15.0
@@ -143,8 +153,17 @@ class ApplicationPages:
             endpoint=endpoint,
             disables_at=disables_at(endpoint),
             entries=entries,
-            base_url=self._context.settings.base_url,
+            samples=self._samples(application),
         )
+
+    def _samples(self, application: Application) -> list[tuple[str, str, str]]:
+        """Return programs that get a token and power a domain with the application's id, by language."""
+        base_url = self._context.settings.base_url
+        secret = {"applicationId": application.id, "secret": "your client secret"}
+        wanted = {"domain": "shop.customer.example", "applicationUrl": application.application_url or _EXAMPLE_URL}
+        token = write_samples(Call("POST", f"{base_url}/token", secret, has_token=False, has_application=False))
+        power = write_samples(Call("POST", f"{base_url}/power", wanted, application_id=application.id))
+        return [(name, token[language], power[language]) for language, name in LANGUAGES.items()]
 
     async def get_checks(self, request: web.Request) -> web.StreamResponse:
         """Render where the cname targets lead now, and whether the origin answers: a fragment."""
@@ -178,6 +197,7 @@ class ApplicationPages:
         if application.secure_cname_target:
             wanted.append(("Cname target of Secure", application.secure_cname_target))
         async with self._context.database.connection() as connection:
+            progress = await setup_progress.find_setup_progress(connection, application.id)
             seen = {each.target: each for each in await target_sightings.find(connection, application.id)}
         checks = [self._check_target(label, target) for label, target in wanted]
         *targets, origin = await asyncio.gather(*checks, self._check_origin(application))
@@ -185,6 +205,7 @@ class ApplicationPages:
             "_checks.html",
             targets=targets,
             seen=seen,
+            progress=progress,
             origin=origin,
             application=application,
             places=self._view.targets(),

@@ -147,6 +147,7 @@ class DomainPages:
             refused=refused,
             name=name,
             held=held,
+            records=self._records_of(application, name),
             policy=policy,
             traffic=shown,
             targets=[each for each in targets if each.id != application.id and not each.deleting_at],
@@ -154,6 +155,13 @@ class DomainPages:
             activity_html=await self._activity_html(application, name),
             certificate_html=await self._certificate_html(held, name),
         )
+
+    def _records_of(self, application: Application, name: DomainName) -> list[tuple[str, str]]:
+        """Return type and value of the records that lead a domain here, those of its kind first."""
+        targets = dict.fromkeys((application.cname_target, application.secure_cname_target or application.cname_target))
+        names = [("CNAME", target) for target in targets]
+        servers = [("AAAA" if ":" in str(each) else "A", str(each)) for each in self._context.settings.service_servers]
+        return [*servers, *names] if name.is_root else [*names, *servers]
 
     async def get_diagnosis(self, request: web.Request) -> web.StreamResponse:
         """Render the diagnosis that ``GET /domains/:domain/diagnosis`` answers with: a fragment."""

@@ -143,6 +143,7 @@ function prepare(root) {
       form.addEventListener("submit", (event) => { event.preventDefault(); usePasskey(form); });
     });
   }
+  root.querySelectorAll("time[data-local]").forEach((time) => { time.textContent = new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }); });
   root.querySelectorAll("[data-submit] select").forEach((select) => select.addEventListener("change", () => select.form.requestSubmit()));
   root.querySelectorAll("form[method=post]:not([data-passkey])").forEach((form) => form.addEventListener("submit", () => {
     setTimeout(() => form.querySelectorAll("button[type=submit]").forEach((button) => { button.disabled = true; }));
