@@ -6,13 +6,12 @@ The change is durable all the same. A notice names what keeps it from visitors, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from common.db.edge_nodes import EdgeNode, UnreachedOrigin
 from common.liveness import Reach
-from common.origin_faults import OriginFault
+from common.origin_faults import WORDS, OriginFault
 
 
 class Notice(NamedTuple):
@@ -42,24 +41,9 @@ _TROUBLE = {
 """Of an edge, by its state, without what only the operator may see (`EdgeNode.condition.reason`)."""
 
 
-_CONNECTING: Final[Mapping[OriginFault, str]] = MappingProxyType(
-    {
-        "unresolved": "found no address for it",
-        "refused": "was refused",
-        "timeout": "had no answer in time",
-        "certificate": "found its certificate not valid",
-        "tls": "failed in TLS",
-        "not_http": "had an answer that is not valid HTTP",
-        "forbidden": "may not dial its address",
-        "connection": "could not connect",
-    }
-)
-"""What an edge met at an origin, by the fault."""
-
-
 def describe_outage(fault: OriginFault) -> str:
     """Return what edges met at an origin, as the end of a sentence about them."""
-    return _CONNECTING[fault]
+    return WORDS[fault].edge
 
 
 def of_edges(reach: Reach) -> list[Notice]:
@@ -86,7 +70,7 @@ def describe_lapsed(edge: EdgeNode) -> str:
 
 def describe_unreached(unreached: UnreachedOrigin) -> str:
     """Describe what an edge met at an origin."""
-    return f"{unreached.edge.label} {_CONNECTING[unreached.fault]}"
+    return f"{unreached.edge.label} {WORDS[unreached.fault].edge}"
 
 
 def combined(notices: Iterable[Notice]) -> Notice | None:

@@ -30,6 +30,7 @@ from bench.private_stage import private_environment
 from common.db import application_removal, certificates, domains
 from common.db.application_removal import RemovalStage
 from common.db.pool import Database, open_pool
+from common.domain_settings import DomainSettings
 from common.errors import FrontageError
 from common.postgres import EmbeddedPostgres
 from common.processes import loop_factory
@@ -121,7 +122,7 @@ async def _enrol_repeatedly(
         name, began_at = f"{prefix}-{number}.example", time.perf_counter()
         async with database.transaction() as connection:
             await certificates.lock_domain(connection, name)
-            await domains.power(connection, name, application_id, "https://origin.example", None)
+            await domains.power(connection, name, application_id, DomainSettings("https://origin.example"))
         seconds.append(time.perf_counter() - began_at)
         await asyncio.sleep(_PAUSE_SECONDS)
     raise AssertionError("count() does not end")

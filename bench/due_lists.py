@@ -45,6 +45,7 @@ from common.db import batches, certificates, checks, deliveries, domains, events
 from common.db.ca_ledger import Limits
 from common.db.order_queue import Order
 from common.db.pool import Connection, Database, open_pool
+from common.domain_settings import DomainSettings
 from common.errors import FrontageError
 from common.postgres import EmbeddedPostgres, running_dsn
 from common.processes import loop_factory, settle_garbage_collector
@@ -300,7 +301,7 @@ async def _open_live(world: DueListWorld) -> AsyncIterator[Measure]:
 async def _enrol(connection: Connection, world: DueListWorld, label: str) -> None:
     name = f"{label}.{world.name}.customer.example"
     await certificates.lock_domain(connection, name)
-    await domains.power(connection, name, world.application_id, "https://origin.example", None)
+    await domains.power(connection, name, world.application_id, DomainSettings("https://origin.example"))
 
 
 @asynccontextmanager

@@ -32,6 +32,7 @@ from bench.worker_connections import WorkerConnection, one_to_each_worker
 from common.db import domains
 from common.db.address import resolve_dsn
 from common.db.pool import Database, open_pool
+from common.domain_settings import DomainSettings
 from common.errors import FrontageError
 
 _DEMO_STARTS = 3
@@ -125,8 +126,12 @@ class _Changing:
         """Commit a change, and return the seconds until every worker serves it."""
         base = ("/b", "/a")[number % 2]
         async with self._database.transaction() as connection:
-            await domains.update_power(
-                connection, self._domain, self._stage.application_id, f"{self._stage.lab.origin}{base}", None
+            await domains.update(
+                connection,
+                self._domain,
+                "power",
+                self._stage.application_id,
+                DomainSettings(f"{self._stage.lab.origin}{base}"),
             )
         committed = time.perf_counter()
         async with asyncio.timeout(_SERVED_SECONDS):

@@ -50,6 +50,7 @@ from bench.visitors import Visitors, VisitTimes
 from common.db import applications, domains
 from common.db.address import resolve_dsn
 from common.db.pool import Database, open_pool
+from common.domain_settings import DomainSettings
 from common.errors import FrontageError, OperatorError
 from common.postgres import EmbeddedPostgres
 from common.processes import loop_factory
@@ -407,7 +408,7 @@ async def _change_routes(world: ScaleWorld, database: Database, until: float) ->
         url = f"http://127.0.0.1:{world.origin_port}/{'ab'[number % 2]}"
         domain = world.domain(chance.randrange(world.count))
         async with database.transaction() as session:
-            await domains.update_power(session, domain, world.application_id, url, None)
+            await domains.update(session, domain, "power", world.application_id, DomainSettings(url))
         await asyncio.sleep(_CHANGE_SECONDS)
 
 

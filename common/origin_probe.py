@@ -75,17 +75,15 @@ class OriginProbe:
             async with asyncio.timeout(LONGEST_SECONDS):
                 return await self._ask(url, await self._resolve(url), domain, application)
         except TimeoutError as error:
-            raise Unreachable("timeout", "it did not answer in time") from error
+            raise Unreachable("timeout") from error
         except aiohttp.ClientConnectorCertificateError as error:
-            raise Unreachable(
-                "certificate", f"its certificate is not valid for it{_certificate_fault(error)}"
-            ) from error
+            raise Unreachable("certificate", _certificate_fault(error)) from error
         except aiohttp.ClientSSLError as error:
-            raise Unreachable("tls", "TLS with it failed") from error
+            raise Unreachable("tls") from error
         except (aiohttp.ClientConnectionError, OSError) as error:
             raise _not_connected(error) from error
         except (aiohttp.ClientError, ValueError) as error:
-            raise Unreachable("not_http", "its answer was not valid HTTP") from error
+            raise Unreachable("not_http") from error
 
     async def _ask(
         self, url: ApplicationUrl, addresses: list[str], domain: str, application: Application
@@ -111,7 +109,7 @@ class OriginProbe:
             async with aiodns.DNSResolver(nameservers=self._servers, timeout=LONGEST_SECONDS / 2, tries=2) as resolver:
                 found = await resolver.getaddrinfo(url.host, socket.AF_UNSPEC, type=socket.SOCK_STREAM)
         except (aiodns.error.DNSError, ValueError, UnicodeError) as error:
-            raise Unreachable("unresolved", "its name has no address, or could not be resolved") from error
+            raise Unreachable("unresolved") from error
         return [_text(node.addr[0]) for node in found.nodes]
 
 
@@ -156,16 +154,16 @@ async def _fetch_head(
 def _certificate_fault(error: aiohttp.ClientConnectorCertificateError) -> str:
     """Return the reason that OpenSSL gives, such as ``certificate has expired``."""
     cause = error.certificate_error
-    return f" ({cause.verify_message})" if isinstance(cause, ssl.SSLCertVerificationError) else ""
+    return cause.verify_message if isinstance(cause, ssl.SSLCertVerificationError) else ""
 
 
 def _not_connected(error: Exception) -> Unreachable:
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, ConnectionRefusedError):
-        return Unreachable("refused", "it refuses connections")
+        return Unreachable("refused")
     if isinstance(cause.__cause__, AddressRefused):
-        return Unreachable("forbidden", "its address is not public, or may not be dialled for another reason")
-    return Unreachable("connection", "no connection to it could be made")
+        return Unreachable("forbidden")
+    return Unreachable("connection")
 
 
 def _text(address: str | bytes) -> str:

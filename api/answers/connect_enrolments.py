@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NotRequired, TypeAlias
 
 from typing_extensions import TypedDict
@@ -27,7 +27,7 @@ class FlowProduct(TypedDict):
     """Null: the application's own."""
     redirectTo: str | None
     """Where the name leads instead, of `secure` only."""
-    powerRootPathAccess: list[str] | None
+    powerRootPathAccess: Sequence[str] | None
     """Null: the application's own."""
     url: NotRequired[str]
     """Where a browser opens the name, once it is enrolled."""
@@ -71,14 +71,14 @@ def flow_enrolment(enrolment: Enrolment, certificates: Mapping[str, CertificateS
 
 
 def _product(enrolment: ProductEnrolment, certificate: CertificateState | None) -> FlowProduct:
-    paths = enrolment.root_path_access
+    settings = enrolment.settings
     answer: FlowProduct = {
         "product": enrolment.product,
         "name": enrolment.name,
         "status": enrolment.status,
-        "applicationUrl": enrolment.application_url,
-        "redirectTo": enrolment.redirect_to,
-        "powerRootPathAccess": None if paths is None else list(paths),
+        "applicationUrl": settings.application_url,
+        "redirectTo": settings.redirect_to,
+        "powerRootPathAccess": settings.root_path_access,
     }
     if enrolment.url is not None:
         answer["url"] = enrolment.url

@@ -21,6 +21,7 @@ from common.connect.configuration import (
     InvalidConfiguration,
     RecordTemplate,
 )
+from common.domain_settings import DomainSettings
 from common.errors import FrontageError, InvalidName
 from common.flows.requested import RecordPurpose, Requested
 from common.names import DomainName, parse_domain, parse_subdomain
@@ -238,8 +239,6 @@ def _purpose(
     is_powered = configuration.power and not template.ssl and template.application_url is not None
     return RecordPurpose(
         product="secure" if template.ssl else "power" if is_powered else None,
-        application_url=template.application_url,
-        redirect_to=redirect_to,
-        root_path_access=template.root_path_access,
+        settings=DomainSettings(template.application_url, template.root_path_access, redirect_to),
         is_monitored=configuration.monitor if template.monitor is None else template.monitor,
     )

@@ -9,6 +9,7 @@ import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from api.errors import DOMAIN_NOT_VALID, Refusal, Refused, invalid_parameter
+from common.domain_settings import DomainSettings
 from common.errors import FrontageError, InvalidName
 from common.names import DomainName, parse_domain
 from common.urls import parse_application_url
@@ -27,6 +28,11 @@ class ProductBody(Strict):
     refusals = {"domain": DOMAIN_NOT_VALID}
 
     domain: str
+
+    @property
+    def settings(self) -> DomainSettings:
+        """Return the settings that the body gives the domain."""
+        return DomainSettings.of(dict(self))
 
 
 Body = TypeVar("Body", bound=Strict)

@@ -19,6 +19,7 @@ import orjson
 from api.rules.application_settings import InvalidSetting
 from api.rules.record_rules import MOST_RECORDS, check_record, check_size
 from common.db.domain_rows import EnrolmentRow, MonitorRow, Row
+from common.domain_settings import DomainSettings
 from common.errors import FrontageError, OperatorError
 from common.names import parse_domain, parse_subdomain
 from common.records import Record, as_json, parse_record
@@ -157,13 +158,13 @@ def _enrolment(product: Literal["power", "secure"], fields: Mapping[str, Any]) -
     url, target, paths = (fields.get(name) for name in ("applicationUrl", "redirectTo", "powerRootPathAccess"))
     if product == "power" and url is None:
         raise InvalidRow("applicationUrl: missing")
-    return EnrolmentRow(
-        product,
-        _checked("domain", lambda: parse_domain(fields["domain"]).text),
+    name = _checked("domain", lambda: parse_domain(fields["domain"]).text)
+    settings = DomainSettings(
         None if url is None else _checked("applicationUrl", lambda: _application_url(product, _text(url))),
         None if paths is None else _checked("powerRootPathAccess", lambda: _root_paths(paths)),
         None if target is None else _checked("redirectTo", lambda: str(parse_redirect_target(_text(target)))),
     )
+    return EnrolmentRow(product, name, settings)
 
 
 def _application_url(product: Product, text: str) -> str:
@@ -276,9 +277,7 @@ def _fields(row: Row) -> dict[str, Any]:
         given = {
             "product": row.product,
             "domain": row.domain,
-            "applicationUrl": row.application_url,
-            "powerRootPathAccess": row.root_path_access,
-            "redirectTo": row.redirect_to,
+            **row.settings.as_json(),
         }
     else:
         given = {

@@ -9,9 +9,9 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from api.services.domain_files import InvalidRow
 from common import monitored_changes
@@ -23,27 +23,15 @@ from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Database
 from common.db.session import Connection
 from common.enrolment.batch import EnrolmentBatch
-from common.enrolment.outcome import EnrolmentCode as Code
 from common.enrolment.outcome import EnrolmentRefused
 from common.enrolment.ownership import OwnNames
-from common.enrolment.request import OPERATOR, EnrolmentRequest
+from common.enrolment.refusal_words import WORDS
+from common.enrolment.request import EnrolmentRequest
 from common.names import parse_domain
 from common.record_sets import distinct
 from common.settings import Settings
 
 Outcome: TypeAlias = Literal["added", "changed", "unchanged"]
-
-ERRORS: Final[Mapping[Code, str]] = {
-    Code.RESERVED: "domain: a name of the service or a cname target, which is no customer's domain",
-    Code.BLOCKED: "domain: blocked by an operator (`frontage domain unblock` ends that)",
-    Code.SUSPENDED: "domain: its application is suspended (`frontage app resume` ends that)",
-    Code.HELD: "domain: another application holds it (`frontage domain transfer` moves it)",
-    Code.NO_ORIGIN: "applicationUrl: missing, and the application has none",
-    Code.ORIGIN_PATH: "applicationUrl: Secure forwards paths unchanged, and the application's has one",
-    Code.ORIGIN_REFUSED: "applicationUrl: its address may not be dialled",
-    Code.LOOP: "redirectTo: would send visitors round in a circle",
-}
-"""What is wrong with a row, of every code that needs no question to the DNS or an origin."""
 
 _Found: TypeAlias = "dict[tuple[str, ...], Row]"
 
@@ -75,9 +63,7 @@ class DomainImport:
             return outcomes
         async with self.database.transaction() as connection:
             left = [rows[place] for place in todo]
-            batch = EnrolmentBatch(
-                connection, self.application, OPERATOR, self.own_names, self.addresses, is_dry=is_dry
-            )
+            batch = EnrolmentBatch(connection, self.application, self.own_names, self.addresses, is_dry=is_dry)
             await batch.open([_request(row) for row in left if isinstance(row, EnrolmentRow)])
             writing = _Writing(connection, self.application, batch, await self._find(connection, left), is_dry)
             for place in todo:
@@ -121,13 +107,13 @@ class _Writing:
 
 
 def _request(row: EnrolmentRow) -> EnrolmentRequest:
-    return EnrolmentRequest(
-        row.product, parse_domain(row.domain), row.application_url, row.root_path_access, row.redirect_to
-    )
+    return EnrolmentRequest(row.product, parse_domain(row.domain), row.settings)
 
 
 def _error(refused: EnrolmentRefused) -> InvalidRow:
-    return InvalidRow(ERRORS[refused.code])
+    words = WORDS[refused.code].operator
+    assert words is not None, refused.code
+    return InvalidRow(words)
 
 
 def _key(row: Row) -> tuple[str, ...]:
@@ -145,13 +131,7 @@ def _compare(there: Row | None, row: Row) -> Outcome:
 def _merged(there: Row | None, row: Row) -> Row:
     """Return how the domain is after the row: what it leaves out stays."""
     if isinstance(row, EnrolmentRow) and isinstance(there, EnrolmentRow):
-        return EnrolmentRow(
-            row.product,
-            row.domain,
-            row.application_url or there.application_url,
-            there.root_path_access if row.root_path_access is None else row.root_path_access,
-            row.redirect_to or there.redirect_to,
-        )
+        return EnrolmentRow(row.product, row.domain, row.settings.over(there.settings))
     if isinstance(row, MonitorRow):
         old = there if isinstance(there, MonitorRow) else row
         return MonitorRow(

@@ -31,6 +31,7 @@ from common.db.monitored_domains import MonitoredKey
 from common.db.policies import Policy, Scope
 from common.db.pool import Database
 from common.db.session import Connection
+from common.domain_settings import DomainSettings
 from common.enrolment import changes
 from common.enrolment.ownership import OwnershipClaim, OwnershipEvidence, OwnershipVerdict, OwnNames, judge_claim
 from common.enrolment.transfer import NoOrigin, NotTransferable
@@ -200,9 +201,11 @@ class OperatorOperations:
             if verdict is not OwnershipVerdict.ENROL:
                 raise Refused(DOMAIN_NOT_VALID, hint=_why_not_api(name, verdict, standing.holder))
             try:
-                await changes.secure(connection, name.text, application.id, url, None, OwnershipClaim.OPERATOR)
+                await changes.enrol(
+                    connection, name.text, "secure", application.id, DomainSettings(url), OwnershipClaim.OPERATOR
+                )
             except domains.EnrolledTooOften as error:
-                hint = f"{name} was enrolled five times in 24 hours: try again tomorrow"
+                hint = f"{name} was enrolled {domains.MOST_AGAIN} times in 24 hours: try again tomorrow"
                 raise Refused(DOMAIN_NOT_VALID, hint=hint) from error
 
     async def remove(

@@ -1,4 +1,7 @@
-"""Refused enrolments as the API answers them: from a code to the row of `api.errors` and a hint."""
+"""Refused enrolments as the API answers them: from a code to the row of `api.errors`, and a hint.
+
+The hint is the partner's in `common.enrolment.refusal_words`, or here where it is made of the case.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ from common.db.applications import Application
 from common.enrolment.outcome import EnrolmentCode as Code
 from common.enrolment.outcome import EnrolmentRefused
 from common.enrolment.ownership import OwnershipVerdict
+from common.enrolment.refusal_words import WORDS
 from common.enrolment.request import EnrolmentRequest, cname_target_of
 from common.urls import parse_application_url
 
@@ -37,11 +41,7 @@ class _Case:
     refused: EnrolmentRefused
 
 
-_Hint: TypeAlias = Callable[[_Case], str | None]
-
-
-def _text(words: str | None) -> _Hint:
-    return lambda _: words
+_Hint: TypeAlias = Callable[[_Case], str]
 
 
 def _detail(case: _Case) -> str:
@@ -63,7 +63,9 @@ def _diagnosis(case: _Case) -> str:
 
 
 def _enrolled(case: _Case) -> str:
-    return hints.POWERED if case.request.product == "power" else hints.SECURED
+    if case.request.product == "power":
+        return "this application powers it already: PUT /power changes it"
+    return "PUT /ssl changes the origin or the redirect, or renews the certificate"
 
 
 def _origin_path(case: _Case) -> str:
@@ -78,34 +80,34 @@ def _origin_path(case: _Case) -> str:
 class _Row:
     of_power: Refusal
     of_secure: Refusal
-    hint: _Hint
+    hint: _Hint | None = None
 
 
-def _both(refusal: Refusal, hint: _Hint) -> _Row:
+def _both(refusal: Refusal, hint: _Hint | None = None) -> _Row:
     return _Row(refusal, refusal, hint)
 
 
 ROWS: Final[Mapping[Code, _Row]] = {
-    Code.ROOT: _both(DOMAIN_NOT_VALID, _text(hints.ROOT)),
-    Code.RESERVED: _both(DOMAIN_NOT_VALID, _text(hints.RESERVED)),
-    Code.BLOCKED: _both(DOMAIN_NOT_VALID, _text(hints.BLOCKED)),
-    Code.SUSPENDED: _both(DOMAIN_NOT_VALID, _text(hints.SUSPENDED)),
+    Code.ROOT: _both(DOMAIN_NOT_VALID),
+    Code.RESERVED: _both(DOMAIN_NOT_VALID),
+    Code.BLOCKED: _both(DOMAIN_NOT_VALID),
+    Code.SUSPENDED: _both(DOMAIN_NOT_VALID),
     Code.HELD: _both(ALREADY_POWERED, _held),
     Code.LEADS_TO_HOLDER: _both(ALREADY_POWERED, _held),
     Code.HELD_UNKNOWN: _both(ALREADY_POWERED, _held),
-    Code.STEP_ONE: _both(STEP_ONE, _text(hints.STEP_ONE)),
+    Code.STEP_ONE: _both(STEP_ONE),
     Code.NOT_ELIGIBLE: _Row(REVIEW_POWER, REVIEW_SSL, _diagnosis),
     Code.NOT_ASKED: _Row(REVIEW_POWER, REVIEW_SSL, _diagnosis),
     Code.UNPROVEN: _Row(REVIEW_POWER, REVIEW_SSL, _unproven),
     Code.ENROLLED: _Row(ALREADY_POWERED, ALREADY_SECURED, _enrolled),
     Code.ENROLLED_OTHERWISE: _Row(ALREADY_POWERED, ALREADY_SECURED, _enrolled),
-    Code.ORDERING: _Row(REVIEW_POWER, REVIEW_SSL, _text("a certificate is on its way")),
-    Code.TOO_OFTEN: _Row(POWERED_TOO_OFTEN, PROVISIONED_TOO_OFTEN, _text(None)),
-    Code.NO_ORIGIN: _both(INVALID_APPLICATION_URL, _text(hints.NO_ORIGIN)),
+    Code.ORDERING: _Row(REVIEW_POWER, REVIEW_SSL),
+    Code.TOO_OFTEN: _Row(POWERED_TOO_OFTEN, PROVISIONED_TOO_OFTEN),
+    Code.NO_ORIGIN: _both(INVALID_APPLICATION_URL),
     Code.ORIGIN_PATH: _both(INVALID_APPLICATION_URL, _origin_path),
     Code.ORIGIN_REFUSED: _both(INVALID_APPLICATION_URL, _detail),
     Code.ORIGIN_UNREACHABLE: _both(UNREACHABLE_ORIGIN, _detail),
-    Code.LOOP: _both(INVALID_REDIRECT, _text("it leads back to the domain")),
+    Code.LOOP: _both(INVALID_REDIRECT),
 }
 """Of every code."""
 
@@ -114,4 +116,5 @@ def to_refused(application: Application, request: EnrolmentRequest, refused: Enr
     """Return the error that POST and PUT of Power and Secure answer. How a DNS question ended is its code, if any."""
     row, case = ROWS[refused.code], _Case(application, request, refused)
     code = (refused.outcome or refused.code).value
-    return Refused(row.of_power if request.product == "power" else row.of_secure, code=code, hint=row.hint(case))
+    hint = row.hint(case) if row.hint is not None else WORDS[refused.code].partner
+    return Refused(row.of_power if request.product == "power" else row.of_secure, code=code, hint=hint)

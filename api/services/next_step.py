@@ -7,9 +7,8 @@ on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from api.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_lapsed, describe_unreached, of_edges
@@ -19,8 +18,10 @@ from common.db.orders import OrderState
 from common.db.own_certificates import WARNED_DAYS, OwnCertificate
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
+from common.enrolment.outcome import EnrolmentCode
 from common.enrolment.ownership import OwnershipClaim, OwnershipVerdict, is_lost_target
-from common.origin_faults import OriginFault
+from common.enrolment.refusal_words import RESERVED_NAME, WORDS
+from common.origin_faults import WORDS as FAULTS
 
 _OWN_ENDS_SOON: Final = timedelta(days=WARNED_DAYS[0])
 
@@ -51,9 +52,9 @@ def _blocked(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
         words = f"The operator of this service {whose}, and every request is answered {policy.status}: {policy.reason}"
         return NextStep("action needed", f"{words.removesuffix('.')}. Ask the operator.")
     if ownership is not None and ownership.verdict is OwnershipVerdict.BLOCKED:
-        return NextStep("action needed", f"{hints.BLOCKED[0].upper()}{hints.BLOCKED[1:]}.")
+        return NextStep("action needed", _sentence(WORDS[EnrolmentCode.BLOCKED].partner or ""))
     if ownership is not None and ownership.verdict is OwnershipVerdict.SUSPENDED:
-        return NextStep("action needed", f"{hints.SUSPENDED[0].upper()}{hints.SUSPENDED[1:]}.")
+        return NextStep("action needed", _sentence(WORDS[EnrolmentCode.SUSPENDED].partner or ""))
     return None
 
 
@@ -67,19 +68,18 @@ def _ownership(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
         return None
     match ownership.verdict:
         case OwnershipVerdict.RESERVED if not (diagnosis.holding and diagnosis.holding.domains):
-            return NextStep("action needed", f"Ask about a customer's domain: {name} is {hints.RESERVED_NAME}.")
+            return NextStep("action needed", f"Ask about a customer's domain: {name} is {RESERVED_NAME}.")
         case OwnershipVerdict.HELD | OwnershipVerdict.LEADS_TO_HOLDER | OwnershipVerdict.UNKNOWN:
             target = None if ownership.is_outranked else ownership.cname_target
             words = hints.held(ownership.verdict, name, ownership.application_id, target)
             state: State = "unknown" if ownership.verdict is OwnershipVerdict.UNKNOWN else "action needed"
-            return NextStep(state, f"{words[0].upper()}{words[1:]}.")
+            return NextStep(state, _sentence(words))
     findings = diagnosis.dns.findings
     if ownership.verdict is OwnershipVerdict.UNPROVEN and findings.leads_here and not findings.lacks_step_one:
         is_outranked = findings.claim is OwnershipClaim.CNAME  # by a target that another application set before
         record = f"create {hints.txt(name, ownership.application_id)}"
         proof = record if is_outranked else hints.prove(name, ownership.application_id, ownership.cname_target)
-        words = f"{proof[0].upper()}{proof[1:]}: {name} leads here, and nothing shows whose it is."
-        return NextStep("action needed", words)
+        return NextStep("action needed", _sentence(f"{proof}: {name} leads here, and nothing shows whose it is"))
     return None
 
 
@@ -152,7 +152,7 @@ def _origin(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     origin = diagnosis.origin
     if origin is None or origin.status != "unreachable":
         return None
-    remedy = _ORIGIN_REMEDIES[origin.fault or "connection"]
+    remedy = FAULTS[origin.fault or "connection"].remedy
     return NextStep("action needed", f"Visitors get an error: the origin {origin.url} fails, {origin.words}. {remedy}")
 
 
@@ -164,11 +164,10 @@ def _unreached(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     fault, origin = diagnosis.unreached[0].fault, diagnosis.origin.url
     if fault == "not_http":
         failed = f"the origin {origin} did not answer every request in the last minute as it should: edge {edges}"
-        return NextStep("action needed", f"Visitors may get an error: {failed}. {_INVALID_REMEDY}")
+        return NextStep("action needed", f"Visitors may get an error: {failed}. {FAULTS[fault].edge_remedy}")
     words = f"the origin {origin} could not be reached from every edge in the last minute: edge {edges}"
-    remedy = _EDGE_REMEDIES.get(fault, _FIREWALL_REMEDY)
     operator = "If that is so already, the operator has to look at the network of the edges named"
-    return NextStep("action needed", f"Visitors may get an error: {words}. {remedy} {operator}.")
+    return NextStep("action needed", f"Visitors may get an error: {words}. {FAULTS[fault].edge_remedy} {operator}.")
 
 
 def _edges(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
@@ -239,34 +238,6 @@ def _waiting_renewal(order: OrderState | None, now: datetime) -> str | None:
     return f"The renewal of its certificate waits until {_time(until)}: {(order.last_error or '').rstrip('.')}."
 
 
-_ORIGIN_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(
-    {
-        "unresolved": "Give its name an address, or set another applicationUrl.",
-        "refused": "Start the server, let it listen on that port, or set another applicationUrl.",
-        "timeout": "See whether the server runs and a firewall lets the edges connect.",
-        "certificate": "Renew its certificate, or set the name that it is for as the application's origin server name.",
-        "tls": "Have it offer TLS 1.2 or later, or set an applicationUrl that begins with http://.",
-        "not_http": "Have it speak HTTP/1.1 on that port, or set another applicationUrl.",
-        "forbidden": "Set an applicationUrl whose name has a public address.",
-        "connection": "See whether the server can be reached from the internet.",
-    }
-)
-
-_FIREWALL_REMEDY: Final = "Let every server and firewall of the origin accept connections from the edges."
-_INVALID_REMEDY: Final = (
-    "See what it sends (curl -v --raw): each line of a head ends with CR LF, and its fields state one length. The"
-    " operator's log names the fault of each answer (origin_invalid)."
-)
-_EDGE_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(
-    {
-        "unresolved": "Have all name servers of its name give it an address.",
-        "certificate": "Have every server behind its name show a valid certificate.",
-        "tls": "Have every server behind its name offer TLS 1.2 or later.",
-        "forbidden": "Give its name public addresses only.",
-    }
-)
-"""Of an origin that answers the API. Where the fault is not listed, `_FIREWALL_REMEDY`."""
-
 _ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
     _blocked,
     _ownership,
@@ -280,6 +251,10 @@ _ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
     _on_its_way,
     _well,
 )
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _is_live(holding: DomainHolding, now: datetime) -> bool:

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 
 from common.db.applications import CnameTargetTaken
 from common.enrolment.eligibility import EligibilityFindings
+from common.enrolment.outcome import EnrolmentCode
 from common.enrolment.ownership import OwnershipVerdict, txt_record
+from common.enrolment.refusal_words import WORDS
 from common.names import DomainName
-
-RESERVED_NAME: Final = "a name of this service, or your application's cname target, and never enrolled"
-RESERVED: Final = f"it is {RESERVED_NAME}"
-BLOCKED: Final = "the operator of this service has blocked this name: ask the operator why, and to unblock it"
-SUSPENDED: Final = "the operator of this service has suspended the application: ask the operator why, and to resume it"
-
-STEP_ONE: Final = (
-    "step 1 is the CNAME record of your application's cname target: its page in the dashboard shows the record to set,"
-    " and what the DNS answers now"
-)
-POWERED: Final = "this application powers it already: PUT /power changes it"
-SECURED: Final = "PUT /ssl changes the origin or the redirect, or renews the certificate"
-NO_ORIGIN: Final = "the application has none: send one"
-ROOT: Final = "POST /power takes no root domain: POST /ssl does, and the connect modal powers one"
 
 
 def eligibility(
     verdict: OwnershipVerdict, findings: EligibilityFindings, name: DomainName, application_id: str
 ) -> str | None:
     """Beside an answer that is no error."""
-    if verdict is OwnershipVerdict.RESERVED:
-        return RESERVED
-    if verdict is OwnershipVerdict.BLOCKED:
-        return BLOCKED
-    if verdict is OwnershipVerdict.SUSPENDED:
-        return SUSPENDED
+    if verdict in (OwnershipVerdict.RESERVED, OwnershipVerdict.BLOCKED, OwnershipVerdict.SUSPENDED):
+        return WORDS[EnrolmentCode(verdict.value)].partner
     return unproven(name, application_id) if verdict is OwnershipVerdict.UNPROVEN and findings.is_eligible else None
 
 

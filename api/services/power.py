@@ -17,6 +17,8 @@ from common.db.applications import Application
 from common.db.domain_pages import DomainPage
 from common.db.domains import Domain, Status
 from common.enrolment import changes
+from common.enrolment.outcome import EnrolmentCode
+from common.enrolment.refusal_words import WORDS
 from common.enrolment.request import EnrolmentRequest
 from common.names import DomainName
 
@@ -66,7 +68,7 @@ class PowerService:
         refuse_unresolved(assessment.findings)
         hint = hints.eligibility(assessment.verdict, assessment.findings, name, application.id)
         if name.is_root and assessment.may_enrol:
-            hint = hints.ROOT
+            hint = WORDS[EnrolmentCode.ROOT].partner
         return Eligibility(assessment.may_enrol, cname_target=target, hint=hint)
 
     async def power(self, application: Application, body: PowerBody) -> list[Notice]:
@@ -75,8 +77,7 @@ class PowerService:
         The origin is asked at the same time, for a notice: one that does not answer yet is no reason to refuse.
         """
         name = parse_product_domain(body.domain)
-        paths = None if body.root_path_access is None else tuple(body.root_path_access)
-        request = EnrolmentRequest("power", name, body.application_url, paths)
+        request = EnrolmentRequest("power", name, body.settings)
         await self.enrolment.check(application, request)
         noted, of_origin = await asyncio.gather(
             self._enrol(application, request), self._ask_origin(application, name, body.application_url)
@@ -90,14 +91,12 @@ class PowerService:
     async def update(self, application: Application, body: PowerChange) -> list[Notice]:
         """Where the domain's DNS had moved away, a monitor checks it again at once."""
         name = parse_product_domain(body.domain)
-        request = EnrolmentRequest("power", name, body.application_url)
+        request = EnrolmentRequest("power", name, body.settings)
         if body.application_url is not None:
             self.enrolment.refuse_origin(application, request, body.application_url)
         async with self.enrolment.database.transaction() as connection:
             await self.enrolment.request_recheck(connection, name, application, pause_seconds=_RECHECK_PAUSE_SECONDS)
-            is_ours = await changes.update_power(
-                connection, name.text, application.id, body.application_url, body.root_path_access
-            )
+            is_ours = await changes.update(connection, name.text, "power", application.id, body.settings)
             if is_ours:
                 await refuse_not_served(connection, application, request)
         if not is_ours:

@@ -9,7 +9,7 @@ that has lapsed, or whose order failed, or DNS that had left: the domain may be 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from api.errors import (
     DOMAIN_NOT_VALID,
@@ -96,7 +96,7 @@ class SecureService:
     async def secure(self, application: Application, body: SecureBody) -> list[Notice]:
         """Enrol the domain durably; its certificate follows by itself."""
         name = parse_product_domain(body.domain)
-        request = EnrolmentRequest("secure", name, body.application_url, redirect_to=body.redirect_to)
+        request = EnrolmentRequest("secure", name, body.settings)
         await self.enrolment.enrol(application, request)
         return await self.enrolment.reach_visitors()
 
@@ -125,7 +125,7 @@ class SecureService:
 
     async def _change(self, application: Application, name: DomainName, own: Domain, body: SecureChange) -> None:
         redirect_to = own.redirect_to if body.redirect_to is None else body.redirect_to or None
-        request = EnrolmentRequest("secure", name, body.application_url, redirect_to=redirect_to)
+        request = EnrolmentRequest("secure", name, replace(body.settings, redirect_to=redirect_to))
         url = body.application_url or own.application_url or None
         if body.application_url is not None:
             self.enrolment.refuse_origin(application, request, body.application_url)
@@ -140,9 +140,7 @@ class SecureService:
                 await domains.lock_redirects(connection)
                 if await closes_loop(connection, name.text, body.redirect_to):
                     raise _loop(application, request)
-            changed = await changes.update_secure(
-                connection, name.text, application.id, body.application_url, body.redirect_to
-            )
+            changed = await changes.update(connection, name.text, "secure", application.id, body.settings)
             if changed:
                 await refuse_not_served(connection, application, request)
         if not changed:

@@ -74,13 +74,14 @@ def _foreign_key(template: RecordTemplate, application: Application) -> str | No
 
 def is_own_enrolment(wanted: ProductEnrolment, application: Application, host: str | None) -> bool:
     """Return whether an enrolment leads only where the application's settings lead, or to the flow's own `host`."""
-    leads_here = wanted.redirect_to is None or (
-        host is not None and wanted.redirect_to == str(parse_redirect_target(host))
+    settings = wanted.settings
+    leads_here = settings.redirect_to is None or (
+        host is not None and settings.redirect_to == str(parse_redirect_target(host))
     )
     return (
         leads_here
-        and is_own_url(wanted.application_url, application)
-        and is_own_paths(wanted.root_path_access, application)
+        and is_own_url(settings.application_url, application)
+        and is_own_paths(settings.root_path_access, application)
     )
 
 

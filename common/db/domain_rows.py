@@ -3,6 +3,8 @@
 Owns no table. What a row means for what is there is decided by `api.services.domain_import`.
 """
 
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
@@ -12,21 +14,21 @@ from typing import Any, Literal, TypeAlias
 from common import records as dns
 from common.db.pool import Database
 from common.db.session import Connection
+from common.domain_settings import NO_SETTINGS, SETTINGS, DomainSettings
 from common.records import Record
 
+_SETTINGS = ", ".join(SETTINGS)
 _READ_AT_ONCE = 500
 _WATCHED_AT_ONCE = 50  # each has up to 130 KB of records
 
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentRow:
-    """A row of Power or Secure. None: not given."""
+    """A row of Power or Secure."""
 
     product: Literal["power", "secure"]
     domain: str
-    application_url: str | None = None
-    root_path_access: tuple[str, ...] | None = None
-    redirect_to: str | None = None
+    settings: DomainSettings = NO_SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,7 @@ async def find(connection: Connection, application_id: str, rows: Sequence[Row])
         found += map(
             _enrolment,
             await connection.fetch(
-                "select product, domain, application_url, root_path_access, redirect_to from domains"
-                " where domain = any($1) and application_id = $2",
+                f"select product, domain, {_SETTINGS} from domains where domain = any($1) and application_id = $2",
                 names,
                 application_id,
             ),
@@ -91,7 +92,7 @@ async def _read_enrolments(database: Database, application_id: str, product: str
     """Return the application's next rows of a product, by name."""
     async with database.connection() as connection:
         rows = await connection.fetch(
-            "select product, domain, application_url, root_path_access, redirect_to from domains"
+            f"select product, domain, {_SETTINGS} from domains"
             " where application_id = $1 and product = $2 and domain > $3 order by domain limit $4",
             application_id,
             product,
@@ -116,14 +117,7 @@ async def _read_watched(database: Database, application_id: str, after: str) -> 
 
 
 def _enrolment(row: Any) -> EnrolmentRow:
-    paths = row["root_path_access"]
-    return EnrolmentRow(
-        row["product"],
-        row["domain"],
-        row["application_url"],
-        None if paths is None else tuple(paths),
-        row["redirect_to"],
-    )
+    return EnrolmentRow(row["product"], row["domain"], DomainSettings.of(row))
 
 
 def _watch(row: Any) -> MonitorRow:

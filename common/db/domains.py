@@ -19,13 +19,14 @@ Functions that write need a transaction; the caller opens it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from asyncpg import Connection, Record
 
 from common.db import certificates, enrolments, locks, orders, outcomes, ownership
+from common.domain_settings import SETTINGS, DomainSettings
 from common.enrolment.ownership import OwnershipClaim
 from common.errors import FrontageError
 
@@ -36,6 +37,10 @@ CertificateState = Literal["none", "ordering", "live"]
 MOST_AGAIN = 5
 HOLD_SECONDS = 10.0
 """How long an edge may hold handshakes for a certificate just ordered: less than what browsers wait."""
+
+_SETTINGS = ", ".join(SETTINGS)
+_PLACES = ", ".join(f"${place}" for place in range(4, 4 + len(SETTINGS)))
+_CHANGED = {"redirect_to": "nullif(${}, '')"}
 
 _IN_SERVICE = "select from certificates c where c.domain = d.domain and c.released_at is null"
 
@@ -90,8 +95,7 @@ async def power(
     connection: Connection[Record],
     domain: str,
     application_id: str,
-    application_url: str | None,
-    root_path_access: Sequence[str] | None,
+    settings: DomainSettings,
     claim: OwnershipClaim | None = None,
 ) -> None:
     """Enrol `domain` in Power and order its certificate, under `certificates.lock_domain`.
@@ -99,14 +103,13 @@ async def power(
     Raises: `AlreadyEnrolled`, `EnrolledTooOften`.
     """
     status = await connection.execute(
-        "insert into domains (domain, product, application_id, application_url, root_path_access, claim)"
-        " select $1, 'power', $2, $3, $4, $5 where not exists"
+        f"insert into domains (domain, product, application_id, claim, {_SETTINGS})"
+        f" select $1, 'power', $2, $3, {_PLACES} where not exists"
         " (select from domains where domain = $1 and (product = 'power' or application_id <> $2))",
         domain,
         application_id,
-        application_url,
-        root_path_access,
         claim,
+        *astuple(settings),
     )
     if status == "INSERT 0 0":
         raise AlreadyEnrolled(domain)
@@ -114,33 +117,11 @@ async def power(
     await _request_certificate(connection, domain, application_id, "power")
 
 
-async def update_power(
-    connection: Connection[Record],
-    domain: str,
-    application_id: str,
-    application_url: str | None,
-    root_path_access: Sequence[str] | None,
-) -> bool:
-    """Change the settings that are given (None keeps one); return whether the application has this domain in Power."""
-    status = await connection.execute(
-        "update domains set application_url = coalesce($3, application_url),"
-        " origin_vouched = origin_vouched or $3 is not null,"
-        " root_path_access = coalesce($4, root_path_access), updated_at = now()"
-        " where domain = $1 and product = 'power' and application_id = $2",
-        domain,
-        application_id,
-        application_url,
-        root_path_access,
-    )
-    return status == "UPDATE 1"
-
-
 async def secure(
     connection: Connection[Record],
     domain: str,
     application_id: str,
-    application_url: str | None,
-    redirect_to: str | None,
+    settings: DomainSettings,
     claim: OwnershipClaim | None = None,
 ) -> None:
     """Enrol `domain` in Secure, or once more when nothing came of it, and order its certificate.
@@ -150,42 +131,38 @@ async def secure(
     Raises: `EnrolledTooOften`.
     """
     await _count_enrolment(connection, domain, "secure", application_id)
+    again = ", ".join(f"{name} = excluded.{name}" for name in SETTINGS)
     await connection.execute(
-        "insert into domains (domain, product, application_id, application_url, redirect_to, claim)"
-        " values ($1, 'secure', $2, $3, $4, $5) on conflict (domain, product) do update set claim = excluded.claim,"
-        " application_url = excluded.application_url, redirect_to = excluded.redirect_to, departed_at = null,"
-        " origin_vouched = true,"
-        " updated_at = now()",
+        f"insert into domains (domain, product, application_id, claim, {_SETTINGS})"
+        f" values ($1, 'secure', $2, $3, {_PLACES}) on conflict (domain, product) do update set {again},"
+        " claim = excluded.claim, departed_at = null, origin_vouched = true, updated_at = now()",
         domain,
         application_id,
-        application_url,
-        redirect_to,
         claim,
+        *astuple(settings),
     )
     await _request_certificate(connection, domain, application_id, "secure")
 
 
-async def update_secure(
-    connection: Connection[Record],
-    domain: str,
-    application_id: str,
-    application_url: str | None,
-    redirect_to: str | None,
+async def update(
+    connection: Connection[Record], domain: str, product: Product, application_id: str, settings: DomainSettings
 ) -> bool:
-    """Change the settings that are given, and return whether the application has this domain in Secure.
+    """Change the settings that are given, and return whether the application has this domain in the product.
 
-    None keeps a setting, and the empty redirect ends it. Whether a redirect closes a loop is for the caller to find
-    out, under `lock_redirects` (`common.enrolment.redirect_loops`).
+    Whether a redirect closes a loop is for the caller to find out, under `lock_redirects`
+    (`common.enrolment.redirect_loops`).
     """
+    given = settings.given()
+    changes = [f"{name} = {_CHANGED.get(name, '${}').format(place)}" for place, name in enumerate(given, start=4)]
+    if settings.application_url is not None:
+        changes.append("origin_vouched = true")
     status = await connection.execute(
-        "update domains set application_url = coalesce($3, application_url),"
-        " origin_vouched = origin_vouched or $3 is not null,"
-        " redirect_to = nullif(coalesce($4, redirect_to), ''), updated_at = now()"
-        " where domain = $1 and product = 'secure' and application_id = $2",
+        f"update domains set {', '.join([*changes, 'updated_at = now()'])}"
+        " where domain = $1 and product = $2 and application_id = $3",
         domain,
+        product,
         application_id,
-        application_url,
-        redirect_to,
+        *given.values(),
     )
     return status == "UPDATE 1"
 
@@ -195,8 +172,7 @@ async def settings_of(
 ) -> dict[str, Any]:
     """Return the settings that the application has given the domain, empty where it does not have the domain."""
     row = await connection.fetchrow(
-        "select application_url, root_path_access, redirect_to from domains"
-        " where domain = $1 and product = $2 and application_id = $3",
+        f"select {_SETTINGS} from domains where domain = $1 and product = $2 and application_id = $3",
         domain,
         product,
         application_id,
@@ -253,8 +229,7 @@ async def remove(
     """
     await certificates.lock_domain(connection, domain)
     row = await connection.fetchrow(
-        "delete from domains where domain = $1 and product = $2 and application_id = $3"
-        " returning application_url, root_path_access, redirect_to",
+        f"delete from domains where domain = $1 and product = $2 and application_id = $3 returning {_SETTINGS}",
         domain,
         product,
         application_id,
@@ -283,9 +258,7 @@ class NewDomain:
 
     domain: str
     product: Product
-    application_url: str | None
-    root_path_access: Sequence[str] | None = None
-    redirect_to: str | None = None
+    settings: DomainSettings
 
 
 async def enrol_by_hand(connection: Connection[Record], application_id: str, new: Sequence[NewDomain]) -> None:
@@ -294,11 +267,9 @@ async def enrol_by_hand(connection: Connection[Record], application_id: str, new
     The caller has taken `certificates.lock_domain` of each.
     """
     await connection.execute(
-        "insert into domains (domain, product, application_id, application_url, root_path_access, redirect_to, claim)"
-        " select domain, product, $2, application_url, root_path_access, redirect_to, 'operator'"
-        " from jsonb_to_recordset($1) as new"
-        " (domain text, product text, application_url text, root_path_access text[], redirect_to text)",
-        [asdict(each) for each in new],
+        f"insert into domains (domain, product, application_id, claim, {_SETTINGS})"
+        f" select domain, product, $2, 'operator', {_SETTINGS} from jsonb_populate_recordset(null::domains, $1)",
+        [{"domain": each.domain, "product": each.product} | each.settings.given() for each in new],
         application_id,
     )
     known = await certificates.find_known(connection, [each.domain for each in new])

@@ -13,7 +13,6 @@ from common.db.applications import Application
 from common.db.domains import NewDomain
 from common.db.session import Connection
 from common.enrolment import changes, rules
-from common.enrolment.enrolling import change
 from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
 from common.enrolment.ownership import (
     OwnershipClaim,
@@ -24,7 +23,7 @@ from common.enrolment.ownership import (
     judge_claim,
 )
 from common.enrolment.redirects import closes_loop
-from common.enrolment.request import EnrolmentPolicy, EnrolmentRequest
+from common.enrolment.request import OPERATOR, EnrolmentRequest
 
 _BY_OPERATOR = OwnershipEvidence(OwnershipClaim.OPERATOR)
 
@@ -32,24 +31,20 @@ _BY_OPERATOR = OwnershipEvidence(OwnershipClaim.OPERATOR)
 class EnrolmentBatch:
     """Enrols names of one application in the caller's transaction: `open` comes first, `flush` last.
 
-    `policy` asks nothing and counts nothing. With `is_dry` nothing is locked or written.
+    Neither the DNS nor an origin is asked, and no limit applies. With `is_dry` nothing is locked or written.
     """
 
     def __init__(
         self,
         connection: Connection,
         application: Application,
-        policy: EnrolmentPolicy,
         own_names: OwnNames,
         addresses: AddressPolicy,
         *,
         is_dry: bool = False,
     ) -> None:
-        if policy.asks or policy.counts:
-            raise ValueError("many names at once are enrolled only by an operator's word")
         self._connection = connection
         self._application = application
-        self._policy = policy
         self._own_names = own_names
         self._addresses = addresses
         self._is_dry = is_dry
@@ -62,7 +57,7 @@ class EnrolmentBatch:
         if not names:
             return
         if not self._is_dry:
-            if any(each.redirect_to for each in requests):
+            if any(each.settings.redirect_to for each in requests):
                 await domains.lock_redirects(self._connection)
             await locks.hold(self._connection, "domain", *names)
         holders, targets = await ownership.find_taken(self._connection, names)
@@ -82,7 +77,7 @@ class EnrolmentBatch:
 
     async def add(self, request: EnrolmentRequest) -> EnrolmentRefused | None:
         """Enrol a name that the application does not have in this product; return why it is refused, if so."""
-        refused = rules.check_settings(request, self._application, (), self._policy, self._addresses)
+        refused = rules.check_settings(request, self._application, (), OPERATOR, self._addresses)
         refused = refused or self._judge(request) or await self._check_loop(request)
         if refused is None and not self._is_dry:
             self._new.append(request)
@@ -90,22 +85,19 @@ class EnrolmentBatch:
 
     async def change(self, request: EnrolmentRequest) -> EnrolmentRefused | None:
         """Change the settings that are given; return why they are refused, if so."""
-        url = request.application_url
-        refused = rules.check_served(self._standing[request.name.text])
+        name, url = request.name.text, request.settings.application_url
+        refused = rules.check_served(self._standing[name])
         if refused is None and url is not None:
             refused = rules.check_origin_url(request.product, url, self._addresses)
         refused = refused or await self._check_loop(request)
         if refused is None and not self._is_dry:
             await self.flush()
-            await change(self._connection, self._application, request)
+            await changes.update(self._connection, name, request.product, self._application.id, request.settings)
         return refused
 
     async def flush(self) -> None:
         """Write the new names gathered so far."""
-        new = [
-            NewDomain(each.name.text, each.product, each.application_url, each.root_path_access, each.redirect_to)
-            for each in self._new
-        ]
+        new = [NewDomain(each.name.text, each.product, each.settings) for each in self._new]
         self._new.clear()
         if new:
             await changes.enrol_by_hand(self._connection, self._application.id, new)
@@ -116,8 +108,9 @@ class EnrolmentBatch:
         return None if verdict is OwnershipVerdict.ENROL else EnrolmentRefused(EnrolmentCode(verdict.value))
 
     async def _check_loop(self, request: EnrolmentRequest) -> EnrolmentRefused | None:
-        if not request.redirect_to:
+        redirect_to = request.settings.redirect_to
+        if not redirect_to:
             return None
         await self.flush()
-        is_loop = await closes_loop(self._connection, request.name.text, request.redirect_to)
+        is_loop = await closes_loop(self._connection, request.name.text, redirect_to)
         return EnrolmentRefused(EnrolmentCode.LOOP) if is_loop else None

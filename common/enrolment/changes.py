@@ -17,71 +17,37 @@ from common.db.domains import NewDomain, Product
 from common.db.own_certificates import OwnCertificate
 from common.db.ownership import EndReason
 from common.db.session import Connection
+from common.domain_settings import DomainSettings
 from common.enrolment.ownership import OwnershipClaim
 
 
-async def power(
+async def enrol(
     connection: Connection,
     domain: str,
+    product: Product,
     application_id: str,
-    application_url: str | None,
-    root_path_access: Sequence[str] | None,
+    settings: DomainSettings,
     claim: OwnershipClaim | None = None,
 ) -> None:
-    """Enrol the domain in Power. Raises: `AlreadyEnrolled`, `EnrolledTooOften`."""
-    await domains.power(connection, domain, application_id, application_url, root_path_access, claim)
-    after = {"application_url": application_url, "root_path_access": root_path_access, "claim": claim}
-    await audit.record(connection, "power.enrol", domain, application_id=application_id, after=after)
+    """Enrol the domain in the product. Raises: `AlreadyEnrolled` (in Power), `EnrolledTooOften`."""
+    store = domains.power if product == "power" else domains.secure
+    await store(connection, domain, application_id, settings, claim)
+    after = settings.given() | {"claim": claim}
+    await audit.record(connection, f"{product}.enrol", domain, application_id=application_id, after=after)
 
 
-async def secure(
-    connection: Connection,
-    domain: str,
-    application_id: str,
-    application_url: str | None,
-    redirect_to: str | None,
-    claim: OwnershipClaim | None = None,
-) -> None:
-    """Enrol the domain in Secure. Raises: `EnrolledTooOften`."""
-    await domains.secure(connection, domain, application_id, application_url, redirect_to, claim)
-    after = {"application_url": application_url, "redirect_to": redirect_to, "claim": claim}
-    await audit.record(connection, "secure.enrol", domain, application_id=application_id, after=after)
-
-
-async def update_power(
-    connection: Connection,
-    domain: str,
-    application_id: str,
-    application_url: str | None,
-    root_path_access: Sequence[str] | None,
+async def update(
+    connection: Connection, domain: str, product: Product, application_id: str, settings: DomainSettings
 ) -> bool:
-    """Change the settings that are given. Return whether the application has the domain in Power."""
+    """Change the settings that are given. Return whether the application has the domain in the product."""
     async with audit.recorded(
         connection,
-        "power.update",
+        f"{product}.update",
         domain,
-        lambda: domains.settings_of(connection, domain, "power", application_id),
+        lambda: domains.settings_of(connection, domain, product, application_id),
         application_id=application_id,
     ):
-        return await domains.update_power(connection, domain, application_id, application_url, root_path_access)
-
-
-async def update_secure(
-    connection: Connection,
-    domain: str,
-    application_id: str,
-    application_url: str | None,
-    redirect_to: str | None,
-) -> bool:
-    """Change the settings that are given. Return whether the application has the domain in Secure."""
-    async with audit.recorded(
-        connection,
-        "secure.update",
-        domain,
-        lambda: domains.settings_of(connection, domain, "secure", application_id),
-        application_id=application_id,
-    ):
-        return await domains.update_secure(connection, domain, application_id, application_url, redirect_to)
+        return await domains.update(connection, domain, product, application_id, settings)
 
 
 async def remove(connection: Connection, domain: str, product: Product, application_id: str) -> bool:
@@ -96,18 +62,10 @@ async def remove(connection: Connection, domain: str, product: Product, applicat
 async def enrol_by_hand(connection: Connection, application_id: str, new: Sequence[NewDomain]) -> None:
     """Enrol names that no other application holds, by an operator's word (`domains.enrol_by_hand`)."""
     await domains.enrol_by_hand(connection, application_id, new)
+    claim = {"claim": OwnershipClaim.OPERATOR}
     for product in ("power", "secure"):
-        changes = {each.domain: _after(each) for each in new if each.product == product}
+        changes = {each.domain: each.settings.given() | claim for each in new if each.product == product}
         await audit.record_many(connection, f"{product}.enrol", changes, application_id=application_id)
-
-
-def _after(new: NewDomain) -> dict[str, Any]:
-    after: dict[str, Any] = {"application_url": new.application_url, "claim": "operator"}
-    if new.root_path_access is not None:
-        after |= {"root_path_access": list(new.root_path_access)}
-    if new.redirect_to is not None:
-        after |= {"redirect_to": new.redirect_to}
-    return after
 
 
 async def keep_own_certificate(

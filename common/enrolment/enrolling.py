@@ -110,7 +110,7 @@ class Enrolling:
         beside: Beside | None,
     ) -> EnrolmentOutcome:
         """Write the enrolment under the name's lock. Raises: `StandingChanged`."""
-        evidence, name, locks_redirects = assessment.evidence, request.name, request.redirect_to is not None
+        evidence, name, locks_redirects = assessment.evidence, request.name, request.settings.redirect_to is not None
         try:
             async with (
                 self.name_locks.hold(name.text),
@@ -137,38 +137,19 @@ async def _write(
         raise RefusedInside(refused)
     if own and policy.if_enrolled == "keep":
         return Enrolled("unchanged")
-    name, redirect_to = request.name.text, request.redirect_to
+    name, redirect_to = request.name.text, request.settings.redirect_to
     if redirect_to is not None and await closes_loop(connection, name, redirect_to):
         raise RefusedInside(EnrolmentRefused(EnrolmentCode.LOOP))
     if policy.if_enrolled == "change" and any(each.product == request.product for each in own):
-        await change(connection, application, request)
+        await changes.update(connection, name, request.product, application.id, request.settings)
         return Enrolled("changed")
     try:
-        await _add(connection, application, request, claim)
+        await changes.enrol(connection, name, request.product, application.id, request.settings, claim)
     except AlreadyEnrolled as error:
         raise RefusedInside(EnrolmentRefused(EnrolmentCode.HELD)) from error
     except EnrolledTooOften as error:
         raise RefusedInside(EnrolmentRefused(EnrolmentCode.TOO_OFTEN)) from error
     return Enrolled("added")
-
-
-async def _add(
-    connection: Connection, application: Application, request: EnrolmentRequest, claim: OwnershipClaim | None
-) -> None:
-    """Enrol the name in the product. Raises: `AlreadyEnrolled`, `EnrolledTooOften`."""
-    name, url = request.name.text, request.application_url
-    if request.product == "power":
-        await changes.power(connection, name, application.id, url, request.root_path_access, claim)
-    else:
-        await changes.secure(connection, name, application.id, url, request.redirect_to, claim)
-
-
-async def change(connection: Connection, application: Application, request: EnrolmentRequest) -> bool:
-    """Change the settings that are given. Return whether the application has the name in the product."""
-    name, url = request.name.text, request.application_url
-    if request.product == "power":
-        return await changes.update_power(connection, name, application.id, url, request.root_path_access)
-    return await changes.update_secure(connection, name, application.id, url, request.redirect_to)
 
 
 async def _find_own(connection: Connection, application: Application, request: EnrolmentRequest) -> list[Domain]:

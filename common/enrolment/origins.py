@@ -6,14 +6,14 @@ from typing import Protocol
 
 from common.db.applications import Application
 from common.errors import FrontageError
-from common.origin_faults import OriginFault
+from common.origin_faults import WORDS, OriginFault
 
 
 class Unreachable(FrontageError):
-    """The origin did not answer; the text describes the failure and names no address."""
+    """The origin did not answer; the text describes the fault, with `detail` in parentheses, and names no address."""
 
-    def __init__(self, fault: OriginFault, words: str) -> None:
-        super().__init__(words)
+    def __init__(self, fault: OriginFault, detail: str = "") -> None:
+        super().__init__(WORDS[fault].asked + (f" ({detail})" if detail else ""))
         self.fault: OriginFault = fault
 
 

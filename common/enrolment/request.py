@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from common.db.applications import Application
 from common.db.domains import Domain, Product
+from common.domain_settings import NO_SETTINGS, DomainSettings
 from common.names import DomainName
 
 IfEnrolled: TypeAlias = Literal["refuse", "keep", "change"]
@@ -15,35 +16,23 @@ IfEnrolled: TypeAlias = Literal["refuse", "keep", "change"]
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentRequest:
-    """A name and the settings it gets. None: not given, so the application's own applies, or what the name has."""
+    """A name and the settings it gets."""
 
     product: Product
     name: DomainName
-    application_url: str | None = None
-    root_path_access: tuple[str, ...] | None = None
-    redirect_to: str | None = None
+    settings: DomainSettings = NO_SETTINGS
 
     def is_met_by(self, domain: Domain) -> bool:
         """Return whether the enrolled domain has the product and every setting that is given."""
-        return (
-            domain.product == self.product
-            and self.application_url in (None, domain.application_url)
-            and self.root_path_access in (None, domain.root_path_access)
-            and self.redirect_to in (None, domain.redirect_to)
-        )
+        given = self.settings.given().items()
+        return domain.product == self.product and all(getattr(domain, name) == value for name, value in given)
 
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentPolicy:
-    """Which of the rules apply.
-
-    `asks`: the DNS, and for Secure the origin, are asked first. `counts`: the enrolment
-    counts for the limit of a day. `powers_roots`: Power takes a root domain.
-    """
+    """Which of the rules apply. `powers_roots`: Power takes a root domain."""
 
     if_enrolled: IfEnrolled
-    asks: bool = True
-    counts: bool = True
     powers_roots: bool = True
 
 
@@ -53,8 +42,8 @@ FLOW: Final = EnrolmentPolicy("change")
 """The policy of a flow that the application's server began."""
 BROWSER_FLOW: Final = EnrolmentPolicy("keep")
 """The policy of a flow that a browser began: it changes no name that is enrolled already."""
-OPERATOR: Final = EnrolmentPolicy("change", asks=False, counts=False)
-"""The policy of an operator's import."""
+OPERATOR: Final = EnrolmentPolicy("change")
+"""The policy of an operator's import (`common.enrolment.batch`), which asks nothing and counts nothing."""
 
 
 def cname_target_of(application: Application, product: Product) -> str:

@@ -27,10 +27,11 @@ def check_settings(
     if request.product == "power" and request.name.is_root and not policy.powers_roots:
         return EnrolmentRefused(EnrolmentCode.ROOT)
     url = origin_of(request, application, own)
-    if url is None and request.redirect_to is None:
+    redirect_to = request.settings.redirect_to
+    if url is None and redirect_to is None:
         return EnrolmentRefused(EnrolmentCode.NO_ORIGIN)
     refused = None if url is None else check_origin_url(request.product, url, addresses)
-    return refused or check_redirect(request.name.text, request.redirect_to)
+    return refused or check_redirect(request.name.text, redirect_to)
 
 
 def origin_of(request: EnrolmentRequest, application: Application, own: Sequence[Domain] = ()) -> str | None:
@@ -38,8 +39,9 @@ def origin_of(request: EnrolmentRequest, application: Application, own: Sequence
 
     Of a name whose visitors are redirected only one that is given counts.
     """
-    if request.application_url is not None or request.redirect_to is not None:
-        return request.application_url
+    settings = request.settings
+    if settings.application_url is not None or settings.redirect_to is not None:
+        return settings.application_url
     enrolled = next((each.application_url for each in own if each.product == request.product), None)
     return enrolled or application.application_url or None
 

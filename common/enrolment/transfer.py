@@ -6,6 +6,7 @@ from common.db import certificates, domains, ownership
 from common.db.applications import Application
 from common.db.domains import NewDomain
 from common.db.session import Connection
+from common.domain_settings import DomainSettings
 from common.enrolment import changes
 from common.errors import FrontageError
 from common.names import DomainName
@@ -42,6 +43,7 @@ async def transfer(
     if url is None:
         raise NoOrigin(f"application {application.id} has no origin of its own")
     await changes.revoke_ownership(connection, name.text, former, "moved")
-    new = [NewDomain(name.text, product, url) for product in sorted(each.product for each in held)]
+    settings = DomainSettings(url)
+    new = [NewDomain(name.text, product, settings) for product in sorted(each.product for each in held)]
     await changes.enrol_by_hand(connection, application.id, new)
     return former

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from common.domain_settings import DomainSettings
 from common.flows.requested import Product
 from common.records import Record, as_json, from_json
 
@@ -14,16 +15,14 @@ EnrolmentStatus = Literal["pending", "success", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class ProductEnrolment:
-    """A name and the product that it is enrolled in. `root_path_access` None: the application's applies.
+    """A name, the product that it is enrolled in, and the settings that it gets.
 
     `url`: where a browser opens the name, once it is enrolled. `code` and `hint` state why it failed.
     """
 
     product: Product
     name: str
-    application_url: str | None
-    redirect_to: str | None
-    root_path_access: tuple[str, ...] | None
+    settings: DomainSettings
     status: EnrolmentStatus = "pending"
     url: str | None = None
     code: str | None = None
@@ -35,22 +34,17 @@ class ProductEnrolment:
             "product": self.product,
             "name": self.name,
             "status": self.status,
-            "applicationUrl": self.application_url,
-            "redirectTo": self.redirect_to,
-            "powerRootPathAccess": None if self.root_path_access is None else list(self.root_path_access),
+            **self.settings.as_json(),
         }
         return stored | _given(url=self.url, code=self.code, hint=self.hint)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> ProductEnrolment:
         """Return the value that `as_json` stored."""
-        paths = stored["powerRootPathAccess"]
         return cls(
             stored["product"],
             stored["name"],
-            stored["applicationUrl"],
-            stored["redirectTo"],
-            None if paths is None else tuple(paths),
+            DomainSettings.from_json(stored),
             stored["status"],
             stored.get("url"),
             stored.get("code"),

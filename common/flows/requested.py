@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from common.domain_settings import NO_SETTINGS, DomainSettings
 from common.records import Record, as_json, from_json, owner_name
 
 Product = Literal["power", "secure"]
@@ -14,15 +15,10 @@ SightingStatus = Literal["propagated", "missing", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class RecordPurpose:
-    """The product that a record enrols its name in, and the settings of that enrolment.
-
-    `root_path_access` None: the application's applies.
-    """
+    """The product that a record enrols its name in, and the settings of that enrolment."""
 
     product: Product | None = None
-    application_url: str | None = None
-    redirect_to: str | None = None
-    root_path_access: tuple[str, ...] | None = None
+    settings: DomainSettings = NO_SETTINGS
     is_monitored: bool = False
 
 
@@ -40,13 +36,10 @@ class Requested:
     def as_json(self) -> dict[str, Any]:
         """Return the value as it is stored."""
         purpose = self.purpose
-        paths = purpose.root_path_access
         return {
             **as_json(self.record),
             "product": purpose.product,
-            "applicationUrl": purpose.application_url,
-            "redirectTo": purpose.redirect_to,
-            "powerRootPathAccess": None if paths is None else list(paths),
+            **purpose.settings.as_json(),
             "monitor": purpose.is_monitored,
         }
 
@@ -54,14 +47,7 @@ class Requested:
     def from_json(cls, stored: Mapping[str, Any]) -> Requested:
         """Return the value that `as_json` stored."""
         fields = {name: stored[name] for name in ("type", "host", "value", "ttl")}
-        paths = stored["powerRootPathAccess"]
-        purpose = RecordPurpose(
-            stored["product"],
-            stored["applicationUrl"],
-            stored["redirectTo"],
-            None if paths is None else tuple(paths),
-            stored["monitor"],
-        )
+        purpose = RecordPurpose(stored["product"], DomainSettings.from_json(stored), stored["monitor"])
         return cls(from_json(fields | ({"priority": stored["priority"]} if "priority" in stored else {})), purpose)
 
 

@@ -20,47 +20,16 @@ from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Connection, Database
 from common.enrolment.enrolling import Enrolling
 from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
+from common.enrolment.refusal_words import WORDS
 from common.enrolment.request import BROWSER_FLOW, FLOW, EnrolmentRequest
 from common.errors import FrontageError, InvalidName
 from common.flows.enrolments import Enrolment, MonitorEnrolment, ProductEnrolment
 from common.flows.requested import Product
 from common.names import DomainName, parse_domain
 
-HINTS: Mapping[EnrolmentCode, str] = {
-    EnrolmentCode.ROOT: "a root domain cannot be enrolled this way: connect a subdomain, such as www",
-    EnrolmentCode.RESERVED: "it is a name of this service, or the application's own cname target: connect another name",
-    EnrolmentCode.BLOCKED: "the operator of the service has blocked the name: ask them for the reason",
-    EnrolmentCode.SUSPENDED: "the operator of the service has suspended the application: it can be enrolled once that"
-    " is lifted",
-    EnrolmentCode.HELD: "another application holds the name: remove it there first, or prove by the TXT record in the"
-    " domain's diagnosis that it is yours",
-    EnrolmentCode.LEADS_TO_HOLDER: "another application holds the name, and its DNS leads there: remove the name"
-    " there, or change its DNS, then check again",
-    EnrolmentCode.HELD_UNKNOWN: "another application holds the name, and its DNS could not be asked: check again in"
-    " a moment",
-    EnrolmentCode.STEP_ONE: "the application's cname target does not lead to this service: correct its DNS, then check"
-    " again",
-    EnrolmentCode.NOT_ELIGIBLE: "the records are live, but do not lead to the application: see the diagnosis of the"
-    " domain",
-    EnrolmentCode.NOT_ASKED: "its DNS could not be asked: check again in a moment",
-    EnrolmentCode.UNPROVEN: "it leads here, but nothing proves whose it is: add the TXT record in the domain's"
-    " diagnosis, then check again",
-    EnrolmentCode.ENROLLED: "the application has enrolled it already: nothing is left to do",
-    EnrolmentCode.ENROLLED_OTHERWISE: "it is enrolled already, with other settings: only the application's server"
-    " changes them",
-    EnrolmentCode.ORDERING: "its certificate is being ordered: check again in a few minutes",
-    EnrolmentCode.TOO_OFTEN: "it was enrolled five times within 24 hours: try again tomorrow",
-    EnrolmentCode.NO_ORIGIN: "neither the record nor the application has an applicationUrl: set one, then check again",
-    EnrolmentCode.ORIGIN_PATH: "the applicationUrl has a path, and requests keep their own: give it without one",
-    EnrolmentCode.ORIGIN_REFUSED: "the applicationUrl's address is not public: use one that the internet reaches",
-    EnrolmentCode.ORIGIN_UNREACHABLE: "the applicationUrl does not answer: start the application, then check again",
-    EnrolmentCode.LOOP: "the redirect leads back to the domain: redirect to another name",
-}
-"""Of every code: what a person at the modal reads."""
-
 _OWN_HINTS: Mapping[str, str] = {
     "not_a_domain": "it is not a name that can be enrolled: check its spelling",
-    "already_enrolled": HINTS[EnrolmentCode.ENROLLED_OTHERWISE],
+    "already_enrolled": WORDS[EnrolmentCode.ENROLLED_OTHERWISE].person,
     "outside_configuration": "it would lead elsewhere than the application's settings or a registered configuration do:"
     " have the application's server register the configuration",
     **connect_flows.ENDS,
@@ -85,9 +54,7 @@ def enrolments_of(flow: Flow) -> list[Enrolment]:
         if purpose.product is not None:
             found.setdefault(
                 (purpose.product, name),
-                ProductEnrolment(
-                    purpose.product, name, purpose.application_url, purpose.redirect_to, purpose.root_path_access
-                ),
+                ProductEnrolment(purpose.product, name, purpose.settings),
             )
     watched = tuple(each.record for each in flow.requested if each.purpose.is_monitored)
     monitoring = [MonitorEnrolment(flow.host or "", flow.subdomain, watched)] if watched else []
@@ -157,13 +124,7 @@ class FlowEnrolment:
 
         Raises: `_Failed`.
         """
-        request = EnrolmentRequest(
-            wanted.product,
-            _parsed(wanted.name),
-            wanted.application_url,
-            wanted.root_path_access,
-            wanted.redirect_to,
-        )
+        request = EnrolmentRequest(wanted.product, _parsed(wanted.name), wanted.settings)
         if not flow.vouched and not is_own_enrolment(wanted, application, flow.host):
             raise _Failed("outside_configuration")
         noted = flow
@@ -177,7 +138,7 @@ class FlowEnrolment:
         policy = BROWSER_FLOW if flow.by_browser else FLOW
         outcome = await self.enrolling.enrol(application, request, policy, beside=note)
         if isinstance(outcome, EnrolmentRefused):
-            return await self._fail(flow, number, outcome.code.value, HINTS[outcome.code])
+            return await self._fail(flow, number, outcome.code.value, WORDS[outcome.code].person)
         return noted
 
 

@@ -21,6 +21,7 @@ from bench.demo.walk_clients import OneAddressResolver
 from bench.private_stage import private_environment
 from common.db import certificates, domains
 from common.db.pool import Database
+from common.domain_settings import DomainSettings
 from common.settings import load
 from tests.integration.cli import frontage
 from tests.waiting import until
@@ -151,7 +152,9 @@ async def _opens_it_to_no_tenant(installation: Installation, database: Database)
     stage = installation.stage
     async with database.transaction() as connection:
         await certificates.lock_domain(connection, TENANT)
-        await domains.secure(connection, TENANT, stage.application_id, f"http://{stage.settings.api_listen}", None)
+        await domains.secure(
+            connection, TENANT, stage.application_id, DomainSettings(f"http://{stage.settings.api_listen}")
+        )
     address = f"https://{TENANT}:{stage.settings.edge_https.port}/healthz"
 
     async def is_refused() -> bool:

@@ -38,8 +38,7 @@ RECORDED_CHANGES = {
     "domains.power": (ENROLMENTS,),
     "domains.remove": (ENROLMENTS,),
     "domains.secure": (ENROLMENTS,),
-    "domains.update_power": (ENROLMENTS,),
-    "domains.update_secure": (ENROLMENTS,),
+    "domains.update": (ENROLMENTS,),
     "key_products.end_of_key": ("common/db/user_keys.py",),  # returns what the caller records
     "monitored_domains.change": (MONITORED,),
     "monitored_domains.insert": (MONITORED,),

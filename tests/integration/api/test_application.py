@@ -15,6 +15,7 @@ from api.services.removals import Removals
 from common.actors import Actor, acting
 from common.db import application_removal, domains, policies
 from common.db.applications import get_application
+from common.domain_settings import DomainSettings
 from common.errors import DatabaseUnavailable
 from tests.integration.api.conftest import Service
 from tests.integration.api.installation import end_monitors
@@ -257,7 +258,9 @@ async def test_two_processes_that_delete_one_application_take_turns(service: Ser
     partner = await service.partner()
     for number in range(60):
         async with service.database.transaction() as connection:
-            await domains.power(connection, f"shop-{number}.customer.test", partner.id, "https://origin.test", [])
+            await domains.power(
+                connection, f"shop-{number}.customer.test", partner.id, DomainSettings("https://origin.test", ())
+            )
     async with service.database.transaction() as connection:
         await application_removal.begin(connection, partner.id)
     removed = await asyncio.gather(*(application_removal.remove_all(service.database, partner.id) for _ in range(3)))

@@ -15,6 +15,7 @@ from api.services.domain_import import DomainImport
 from bench.lab.zone import Behaviour
 from common.db import applications, domains, order_outcomes, order_queue, ownership, policies
 from common.db.certificates import Certificate
+from common.domain_settings import DomainSettings
 from common.enrolment import transfer as domain_transfer
 from common.errors import FenceLost
 from common.names import parse_domain
@@ -276,7 +277,9 @@ async def test_no_way_in_gives_our_names_or_a_target_to_an_application(service: 
         await applications.update_application(connection, partner.id, secure_cname_target=targets["own"])
         await applications.update_application(connection, other.id, secure_cname_target=targets["another's"])
         if way == "transfer":  # by its proof, the other may hold what the partner gave as its target
-            await domains.enrol_by_hand(connection, other.id, [domains.NewDomain(targets["own"], "power", origin)])
+            await domains.enrol_by_hand(
+                connection, other.id, [domains.NewDomain(targets["own"], "power", DomainSettings(origin))]
+            )
     for name in (targets["own"], targets["another's"], POWER_TARGET, "api.frontage.test"):
         before = await holder(service, name)
         is_in, words = await enter(service, way, partner, origin, name)

@@ -11,6 +11,7 @@ import pytest
 from api.schemas.list_cursor import to_text
 from common.db import domains
 from common.db.domain_list import NEVER, ListKey, Sort
+from common.domain_settings import DomainSettings
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
 from tests.integration.api.watching import WWW
@@ -89,7 +90,7 @@ async def test_items_show_ids_times_and_certificates(service: Service, partner: 
     assert listed[0]["createdAt"] == listed[0]["updatedAt"] == "2026-01-02T00:00:00+00:00"
 
     async with service.database.transaction() as connection:
-        assert await domains.update_secure(connection, NAMES[0], partner.id, None, "")
+        assert await domains.update(connection, NAMES[0], "secure", partner.id, DomainSettings(redirect_to=""))
     [changed] = await walk(partner, "/ssl", search="shop1")
     assert datetime.fromisoformat(changed["updatedAt"]) > datetime.fromisoformat(changed["createdAt"])
     assert changed["id"] == listed[0]["id"]

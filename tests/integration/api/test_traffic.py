@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from common.db import domains, traffic
+from common.domain_settings import DomainSettings
 from common.traffic import BYTES_DOWN, CLIENT_ERRORS, FIGURES, TrafficKey, TrafficReport
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
@@ -25,7 +26,7 @@ async def report(service: Service, partner: Partner, ago: timedelta = timedelta(
 async def test_counts_are_listed_by_interval_and_added_up(service: Service) -> None:
     partner = await service.partner()
     async with service.database.transaction() as connection:
-        await domains.power(connection, DOMAIN, partner.id, "http://192.0.2.7/a", None)
+        await domains.power(connection, DOMAIN, partner.id, DomainSettings("http://192.0.2.7/a"))
     await report(service, partner)
     await report(service, partner, timedelta(minutes=20))
     day = (await partner.call("GET", f"/domains/{DOMAIN}/traffic")).body
@@ -47,7 +48,7 @@ async def test_counts_are_listed_by_interval_and_added_up(service: Service) -> N
 async def test_another_applications_traffic_is_not_shown(service: Service) -> None:
     partner, other = await service.partner(), await service.partner()
     async with service.database.transaction() as connection:
-        await domains.power(connection, DOMAIN, partner.id, "http://192.0.2.7/a", None)
+        await domains.power(connection, DOMAIN, partner.id, DomainSettings("http://192.0.2.7/a"))
     await report(service, partner)
     body = (await other.call("GET", f"/domains/{DOMAIN}/traffic")).body
     assert body["items"] == []

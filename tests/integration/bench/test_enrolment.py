@@ -10,6 +10,7 @@ from bench.enrolment import EnrolledDomain, enrol
 from common.db import applications, domains
 from common.db.feed import Head, digest, read_head
 from common.db.pool import Database
+from common.domain_settings import DomainSettings
 from common.secrets import Keyring, load_keyring
 
 APPLICATION = "ab12"
@@ -59,7 +60,9 @@ async def test_the_triggers_go_on_where_it_ended(dsn: str, database: Database, k
     await enrol(dsn, keyring, some(3))
     enrolled = await enrol(dsn, keyring, some(3, prefix="e"))
     async with database.transaction() as connection:
-        assert await domains.update_power(connection, "d1.example", APPLICATION, "https://other.example/", None)
+        assert await domains.update(
+            connection, "d1.example", "power", APPLICATION, DomainSettings("https://other.example/")
+        )
     head, total = await head_and_checksum(database)
     assert head.version == enrolled.version + 1
     assert head.checksum == total

@@ -14,6 +14,7 @@ import pytest
 from common.db import applications, domains
 from common.db.applications import NewApplication
 from common.db.pool import Database
+from common.domain_settings import DomainSettings
 from common.secrets import load_keyring
 from tests.integration.cli import frontage
 from tests.waiting import until
@@ -100,7 +101,7 @@ async def test_a_refused_row_has_its_line_and_leaves_the_others(
     database: Database, env: dict[str, str], tmp_path: Path
 ) -> None:
     async with database.transaction() as connection:
-        await domains.power(connection, "held.customer.test", "b", "https://o.test", None)
+        await domains.power(connection, "held.customer.test", "b", DomainSettings("https://o.test"))
     rows = [
         {"product": "power", "domain": "shop.customer.test", "applicationUrl": "https://o.test"},
         {"product": "power", "domain": "held.customer.test", "applicationUrl": "https://o.test"},

@@ -14,6 +14,7 @@ from common.db import applications, certificates, domains, ownership
 from common.db.applications import NewApplication
 from common.db.domains import NewDomain
 from common.db.pool import Database
+from common.domain_settings import DomainSettings
 from common.secrets import load_keyring
 from tests.integration.cli import frontage
 from tests.waiting import until
@@ -41,7 +42,7 @@ async def env(database: Database, dsn: str, tmp_path: Path) -> dict[str, str]:
 async def power(database: Database, application_id: str, *names: str) -> None:
     for name in names:
         async with database.transaction() as connection:
-            await domains.power(connection, name, application_id, "https://origin.test", None)
+            await domains.power(connection, name, application_id, DomainSettings("https://origin.test"))
 
 
 def output(env: dict[str, str], *arguments: str) -> str:
@@ -64,7 +65,7 @@ async def test_domains_are_listed_in_pages_and_by_what_they_are(database: Databa
     await power(database, "a", *(f"a{number}.customer.test" for number in range(3)))
     await power(database, "b", "b0.customer.test")
     async with database.transaction() as connection:
-        await domains.secure(connection, "a1.customer.test", "a", None, None)
+        await domains.secure(connection, "a1.customer.test", "a", DomainSettings())
 
     page = as_json(env, "domain", "list", "--limit", "2")
     assert [(each["domain"], each["product"]) for each in page["domains"]] == [
@@ -134,7 +135,7 @@ async def test_a_release_prints_which_application_has_lost_the_name(database: Da
         async with database.connection() as watching:
             await until(lambda: watching.fetchval("select exists (select from pg_locks where not granted)"))
         await ownership.revoke_ownership(connection, SHOP, "a", "moved")
-        await domains.enrol_by_hand(connection, "b", [NewDomain(SHOP, "power", "https://origin.test")])
+        await domains.enrol_by_hand(connection, "b", [NewDomain(SHOP, "power", DomainSettings("https://origin.test"))])
     printed, _ = await process.communicate()
     assert printed.decode().startswith(f"{SHOP} is free: application b has lost it")
 
@@ -158,7 +159,7 @@ async def test_all_names_of_an_application_that_led_elsewhere_are_checked_again(
 async def test_a_name_is_transferred_without_its_settings(database: Database, env: dict[str, str]) -> None:
     await power(database, "a", SHOP)
     async with database.transaction() as connection:
-        await domains.secure(connection, SHOP, "a", None, "https://elsewhere.test")
+        await domains.secure(connection, SHOP, "a", DomainSettings(redirect_to="https://elsewhere.test"))
 
     output(env, "domain", "transfer", "b", SHOP, "--application-url", "https://new.test")
 

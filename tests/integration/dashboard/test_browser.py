@@ -22,6 +22,7 @@ from common.db import domains, events, sessions, traffic, webhook_endpoints
 from common.db.applications import update_application
 from common.db.events import NewEvent
 from common.db.monitored_domains import Labels, MonitoredKey
+from common.domain_settings import DomainSettings
 from common.records import parse_record
 from common.traffic import BYTES_DOWN, FIGURES, ORIGIN_ERRORS, SERVER_ERRORS, TrafficKey, TrafficReport
 from tests.browser import SESSION_LOOP, axe, chromium, screenshot, started_chromium  # noqa: F401 - fixtures
@@ -103,7 +104,9 @@ async def furnish(dashboard: Dashboard, partner: Partner) -> str:
     dashboard.service.point("shop.customer.test")
     async with dashboard.service.database.transaction() as connection:
         await update_application(connection, partner.id, webhook_url="https://hooks.partner.example/frontage")
-        await domains.power(connection, "shop.customer.test", partner.id, "http://192.0.2.7/a", ["/static"])
+        await domains.power(
+            connection, "shop.customer.test", partner.id, DomainSettings("http://192.0.2.7/a", ("/static",))
+        )
         await monitored_changes.add(
             connection, MonitoredKey(partner.id, "watched.test", "www"), tuple(records), Labels("u1")
         )
@@ -111,7 +114,7 @@ async def furnish(dashboard: Dashboard, partner: Partner) -> str:
             connection, NewEvent(partner.id, "domain.power", "customer.test", "shop", {"power_status": "success"})
         )
         await webhook_endpoints.note_failure(connection, partner.id, "answered 500")
-        await domains.power(connection, LONG_NAME, partner.id, "http://192.0.2.7/a", ["/" + "x" * 120])
+        await domains.power(connection, LONG_NAME, partner.id, DomainSettings("http://192.0.2.7/a", ("/" + "x" * 120,)))
         await update_application(
             connection, partner.id, name=LONG_APPLICATION, cname_target=LONG_NAME.replace("a", "t")
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from common.db import application_removal, domains
+from common.domain_settings import DomainSettings
 from tests.integration.dashboard.conftest import Dashboard
 
 
@@ -10,7 +11,7 @@ async def test_what_stops_is_listed_before_an_application_is_deleted(dashboard: 
     partner = await dashboard.partner()
     operator = await dashboard.signed_in("ops@example.com")
     async with dashboard.service.database.transaction() as connection:
-        await domains.power(connection, "shop.customer.test", partner.id, "https://o.example", None)
+        await domains.power(connection, "shop.customer.test", partner.id, DomainSettings("https://o.example"))
     words = (await operator.get(f"/dashboard/applications/{partner.id}/delete")).words
     assert "1 domain stops being served shop.customer.test. Its certificate is erased." in words
 

@@ -8,6 +8,7 @@ from html import unescape
 import pytest
 
 from common.db import domain_list, domains
+from common.domain_settings import DomainSettings
 from tests.integration.dashboard.conftest import Browser, Dashboard, Page
 
 NAMES = [f"shop{number}.customer.test" for number in range(6)]
@@ -20,7 +21,7 @@ async def browser(dashboard: Dashboard) -> Browser:
     partner = await dashboard.partner(organisation)
     async with dashboard.service.database.transaction() as connection:
         for name in NAMES:
-            await domains.power(connection, name, partner.id, "https://o.example", None)
+            await domains.power(connection, name, partner.id, DomainSettings("https://o.example"))
         await connection.execute("update domains set departed_at = now() where domain = $1", NAMES[3])
     return await dashboard.signed_in("eve@ours.example", organisation, "owner")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from common.db import domains
+from common.domain_settings import DomainSettings
 from tests.integration.dashboard.conftest import Dashboard
 
 
@@ -10,8 +11,8 @@ async def test_a_failing_origin_is_on_the_overview_in_the_list_and_in_its_filter
     ours, theirs = await dashboard.organisation("Ours"), await dashboard.organisation("Theirs")
     partner, other = await dashboard.partner(ours), await dashboard.partner(theirs)
     async with dashboard.service.database.transaction() as connection:
-        await domains.power(connection, "down.test", partner.id, "https://down.example/shop", None)
-        await domains.power(connection, "up.test", partner.id, "https://up.example", None)
+        await domains.power(connection, "down.test", partner.id, DomainSettings("https://down.example/shop"))
+        await domains.power(connection, "up.test", partner.id, DomainSettings("https://up.example"))
         await connection.execute(
             "insert into origin_outages (application_id, origin, fault, reported_at, domains, example)"
             " values ($1, 'https://down.example', 'refused', now(), 1, 'down.test')",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from common.db import domains, edge_nodes, monitor_nodes
 from common.db.edge_nodes import Condition, EdgeDescription, EdgeTraffic, FailedUpgrade
+from common.domain_settings import DomainSettings
 from tests.integration.cli.frontage import environment, run
 from tests.integration.dashboard.conftest import Dashboard
 
@@ -67,7 +68,7 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
 async def test_an_edge_that_is_behind_is_named_once_in_a_diagnosis(dashboard: Dashboard) -> None:
     partner = await dashboard.partner()
     async with dashboard.service.database.transaction() as connection:
-        await domains.power(connection, "shop.customer.test", partner.id, "https://o.example", None)
+        await domains.power(connection, "shop.customer.test", partner.id, DomainSettings("https://o.example"))
         await edge_nodes.report(connection, "held0000", "", 0, HELD, host="held.example")
         await connection.execute("update edge_nodes set lease_until = now() + interval '1 day'")
     operator = await dashboard.signed_in("ops@example.com")

@@ -6,6 +6,7 @@ import pytest
 
 from common.db import domains, policies, users
 from common.db.applications import get_application, update_application
+from common.domain_settings import DomainSettings
 from tests.integration.api.partner import Partner
 from tests.integration.dashboard.conftest import Browser, Dashboard
 
@@ -140,7 +141,7 @@ async def test_what_lacks_is_written_above_the_form_that_adds_a_domain(dashboard
 
 async def power(dashboard: Dashboard, partner: Partner) -> None:
     async with dashboard.service.database.transaction() as connection:
-        await domains.power(connection, SHOP, partner.id, "http://192.0.2.7/a", None)
+        await domains.power(connection, SHOP, partner.id, DomainSettings("http://192.0.2.7/a"))
 
 
 async def test_a_domain_has_root_paths_of_its_own_once_they_are_changed(dashboard: Dashboard) -> None:

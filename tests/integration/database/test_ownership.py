@@ -13,6 +13,7 @@ from common.db.applications import CnameTargetTaken, NewApplication
 from common.db.certificates import Certificate
 from common.db.domains import EnrolledTooOften
 from common.db.pool import Database
+from common.domain_settings import DomainSettings
 from common.enrolment.ownership import OwnershipRecord
 from common.names import parse_domain
 from tests.integration.expiry import erase
@@ -36,7 +37,7 @@ async def create(database: Database, letter: str, target: str | None = None) -> 
 async def power(database: Database, application_id: str, domain: str = SHOP) -> None:
     async with database.transaction() as connection:
         await certificates.lock_domain(connection, domain)
-        await domains.power(connection, domain, application_id, "https://origin.test", ["/secret"])
+        await domains.power(connection, domain, application_id, DomainSettings("https://origin.test", ("/secret",)))
 
 
 async def remove(database: Database, application_id: str, domain: str = SHOP) -> None:
@@ -73,7 +74,7 @@ async def test_a_name_is_locked_once_by_an_enrolment_and_once_by_a_removal(two: 
     async with two.transaction() as connection:
         connection.add_query_logger(lambda record: statements.append(record.query))
         await certificates.lock_domain(connection, SHOP)
-        await domains.power(connection, SHOP, "a", "https://origin.test", None)
+        await domains.power(connection, SHOP, "a", DomainSettings("https://origin.test"))
         await domains.remove(connection, SHOP, "power", "a")
     assert sum("lock_slots" in statement for statement in statements) == 2
 
@@ -103,7 +104,7 @@ async def erase_former_holders(database: Database) -> int:
 async def test_a_holder_is_remembered_only_once_its_last_product_is_gone(two: Database) -> None:
     await power(two, "a")
     async with two.transaction() as connection:
-        await domains.secure(connection, SHOP, "a", None, None)
+        await domains.secure(connection, SHOP, "a", DomainSettings())
     await remove(two, "a")
     assert await standing(two) == OwnershipRecord(holder="a")
 
@@ -122,7 +123,7 @@ async def test_targets_and_the_roots_above_them_are_seen(two: Database) -> None:
 async def test_a_name_taken_away_leaves_nothing_but_an_event(two: Database) -> None:
     await power(two, "a")
     async with two.transaction() as connection:
-        await domains.secure(connection, SHOP, "a", None, "https://elsewhere.test")
+        await domains.secure(connection, SHOP, "a", DomainSettings(redirect_to="https://elsewhere.test"))
         now = datetime.now(UTC)
         await certificates.store(
             connection, SHOP, "a", Certificate("internal", "chain", b"key", now, now + timedelta(days=90))
@@ -130,7 +131,7 @@ async def test_a_name_taken_away_leaves_nothing_but_an_event(two: Database) -> N
 
     async with two.transaction() as connection:
         assert await ownership.revoke_ownership(connection, SHOP, "a", "moved")
-        await domains.power(connection, SHOP, "b", "https://new.test", None)
+        await domains.power(connection, SHOP, "b", DomainSettings("https://new.test"))
 
     assert await fetch(
         two, "select product, application_id, application_url, redirect_to, root_path_access from domains"
@@ -160,14 +161,14 @@ async def test_opposite_moves_at_the_same_time_do_not_deadlock(two: Database) ->
     async def move_to_a() -> None:
         async with two.transaction() as connection:
             await ownership.revoke_ownership(connection, from_b, "b", "moved")
-            await domains.power(connection, from_b, "a", "https://new.test", None)
+            await domains.power(connection, from_b, "a", DomainSettings("https://new.test"))
 
     async with two.transaction() as connection:
         await ownership.revoke_ownership(connection, from_a, "a", "moved")
         moving = asyncio.create_task(move_to_a())
         while not await fetch(two, "select 1 from pg_locks where not granted"):
             assert not moving.done()
-        await domains.power(connection, from_a, "b", "https://new.test", None)
+        await domains.power(connection, from_a, "b", DomainSettings("https://new.test"))
     await moving
     assert await fetch(two, "select domain, application_id from domains order by domain") == [
         (from_a, "b"),

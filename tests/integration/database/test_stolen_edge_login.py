@@ -19,6 +19,7 @@ from common.db.migrate import migrate
 from common.db.migrations.steps import Step, find_steps
 from common.db.pool import Database, open_pool
 from common.db.session import Connection, open_session
+from common.domain_settings import DomainSettings
 from common.errors import OperatorError
 from common.origin_faults import OriginIdentity
 from common.postgres import EmbeddedPostgres
@@ -196,7 +197,7 @@ async def test_no_work_waits_for_a_lock_that_an_edge_can_hold(database: Database
     async with database.transaction() as connection:
         await connection.execute("set local lock_timeout = '500ms'")
         await domains.lock_redirects(connection)
-        await domains.power(connection, DOMAIN, "app", "https://origin.example", None)
+        await domains.power(connection, DOMAIN, "app", DomainSettings("https://origin.example"))
         assert await ownership.revoke_ownership(connection, DOMAIN, "app", "released")
         await locks.hold(connection, "ca_ledger", "internal")
         await roles.apply(connection, create=False)
@@ -240,7 +241,7 @@ async def test_no_commit_fails_because_an_edge_has_filled_the_queue_of_notificat
                 await fill_queue(other)
             async with database.transaction() as connection:
                 await add_application(connection)
-                await domains.power(connection, DOMAIN, "app", "https://origin.example", None)
+                await domains.power(connection, DOMAIN, "app", DomainSettings("https://origin.example"))
                 await orders.request_recheck(connection, DOMAIN)
                 await feed.wake_listeners(connection)
             thief.terminate()

@@ -17,6 +17,7 @@ from common.db.domains import NewDomain
 from common.db.pool import Database
 from common.db.revocations import REASONS
 from common.db.status import read_status
+from common.domain_settings import DomainSettings
 from common.secrets import Keyring
 from monitor.certificates.dns_moved_away import Lead
 from monitor.certificates.issuer import RenewalWindow
@@ -313,7 +314,9 @@ async def test_an_imported_name_whose_dns_cannot_be_asked_waits_for_an_answer(
     shop: Database, issuer: LimitedIssuer, keys: Keyring
 ) -> None:
     async with shop.transaction() as connection:
-        await domains.enrol_by_hand(connection, APPLICATION, [NewDomain(DOMAIN, "power", "https://origin.test")])
+        await domains.enrol_by_hand(
+            connection, APPLICATION, [NewDomain(DOMAIN, "power", DomainSettings("https://origin.test"))]
+        )
     dns = Dns()
     dns.lead = None
     async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns)):
@@ -591,7 +594,9 @@ async def test_the_ca_is_asked_for_a_name_of_a_file_once_its_dns_leads_here(
 
     async with shop.transaction() as connection:
         await certificates.lock_domain(connection, DOMAIN)
-        await domains.enrol_by_hand(connection, APPLICATION, [NewDomain(DOMAIN, "power", "https://o.test")])
+        await domains.enrol_by_hand(
+            connection, APPLICATION, [NewDomain(DOMAIN, "power", DomainSettings("https://o.test"))]
+        )
     assert not (await orders_due(shop, order_queue.AWAITED))
     async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns, queue=order_queue.RECHECKS)):
         await until(is_put_off)

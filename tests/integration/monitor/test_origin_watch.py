@@ -11,6 +11,7 @@ from bench.lab.ports import free_ports
 from common.addresses import AddressPolicy
 from common.db import domains, edge_nodes, events, origin_outages
 from common.db.pool import Database
+from common.domain_settings import DomainSettings
 from common.origin_faults import FailingOrigin, OriginIdentity
 from common.origin_probe import OriginProbe
 from monitor.origin_watch import OriginWatch
@@ -28,7 +29,7 @@ class Installation:
     async def enrol(self, application_id: str, *names: str, path: str = "/shop") -> None:
         async with self.database.transaction() as connection:
             for name in names:
-                await domains.power(connection, name, application_id, f"{self.origin}{path}", None)
+                await domains.power(connection, name, application_id, DomainSettings(f"{self.origin}{path}"))
 
     async def fail(self, *, is_failing: bool = True) -> None:
         failing = [FailingOrigin(self.identity, "refused")] if is_failing else []

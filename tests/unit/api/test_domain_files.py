@@ -10,15 +10,16 @@ import pytest
 
 from api.services.domain_files import FORMATS, Format, end_of, format_of, read_rows, write_rows
 from common.db.domain_rows import EnrolmentRow, MonitorRow, Row
+from common.domain_settings import DomainSettings
 from common.errors import OperatorError
 from common.records import parse_record
 
 CNAME = parse_record({"type": "CNAME", "host": "shop", "value": "apps.acme.test", "ttl": 300})
 TEXT = parse_record({"type": "TXT", "host": "@", "value": 'a "quoted", text', "ttl": 60})
 ROWS: list[Row] = [
-    EnrolmentRow("power", "shop.customer.test", "https://o.test/a", ("/static", "/img"), None),
-    EnrolmentRow("power", "www.customer.test", "https://o.test", (), None),
-    EnrolmentRow("secure", "customer.test", None, None, "https://www.customer.test"),
+    EnrolmentRow("power", "shop.customer.test", DomainSettings("https://o.test/a", ("/static", "/img"))),
+    EnrolmentRow("power", "www.customer.test", DomainSettings("https://o.test", ())),
+    EnrolmentRow("secure", "customer.test", DomainSettings(redirect_to="https://www.customer.test")),
     MonitorRow("customer.test", "shop", (CNAME, TEXT), "user, 7", 'job "1"\nb', None),
 ]
 

@@ -69,7 +69,7 @@ def test_records_may_differ_for_roots_and_subdomains() -> None:
 def test_www_redirect_adds_the_root() -> None:
     configuration = parsed(CNAME | {"ssl": True}, wwwRedirect=True)
     requested = resolve(configuration, ChosenDomain("example.com", "www"), AROUND)
-    assert [(each.record.type, each.record.host, each.purpose.redirect_to) for each in requested] == [
+    assert [(each.record.type, each.record.host, each.purpose.settings.redirect_to) for each in requested] == [
         ("CNAME", "www", None),
         ("A", "@", "https://www.example.com"),
         ("A", "@", "https://www.example.com"),

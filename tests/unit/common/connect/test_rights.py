@@ -11,6 +11,7 @@ import pytest
 from common.connect.configuration import parse_configuration
 from common.connect.rights import BeyondRights, is_own_enrolment, merge, refuse_foreign_values
 from common.db.applications import Application
+from common.domain_settings import DomainSettings
 from common.flows.enrolments import ProductEnrolment
 
 RECORD = {"type": "CNAME", "host": "www", "value": "{CNAME_TARGET}", "ttl": 300}
@@ -64,10 +65,9 @@ def test_a_registered_configuration_is_the_ground() -> None:
 
 
 def test_an_enrolment_redirects_to_its_own_flows_name_alone() -> None:
-    wanted = ProductEnrolment("secure", "customer.example", None, "https://www.customer.example", None)
+    wanted = ProductEnrolment("secure", "customer.example", DomainSettings(redirect_to="https://www.customer.example"))
     assert is_own_enrolment(wanted, application(), "www.customer.example")
     assert not is_own_enrolment(wanted, application(), "customer.example")
-    assert not is_own_enrolment(
-        replace(wanted, redirect_to="https://www.customer.example/x"), application(), "www.customer.example"
-    )
+    elsewhere = replace(wanted, settings=DomainSettings(redirect_to="https://www.customer.example/x"))
+    assert not is_own_enrolment(elsewhere, application(), "www.customer.example")
     assert not is_own_enrolment(wanted, application(), None)

@@ -10,13 +10,14 @@ from common.connect.root import accept_fewer_addresses, find_spare, fit_root, se
 from common.dns import Answer, Outcome
 from common.domain_check.providers import CAREFUL, Capabilities
 from common.domain_check.zone_view import HostView, ZoneView
+from common.domain_settings import DomainSettings
 from common.flows.plan import Change, EntryStatus, JournalEntry
 from common.flows.requested import RecordPurpose, Requested
 from common.records import Record, RecordType
 
 APEX = "customer.test"
 SERVERS = ("192.0.2.1", "192.0.2.2", "2001:db8::1")
-POWER = RecordPurpose("power", "https://app.test")
+POWER = RecordPurpose("power", DomainSettings("https://app.test"))
 
 
 def requested(kind: RecordType, host: str, value: str, purpose: RecordPurpose = POWER) -> Requested:

@@ -11,12 +11,19 @@ from common.enrolment.domain_claims import Assessment
 from common.enrolment.eligibility import EligibilityFindings
 from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
 from common.enrolment.ownership import OwnershipClaim, OwnershipEvidence, OwnershipVerdict
-from monitor.connect import enrolment
+from common.enrolment.refusal_words import WORDS
 
 
-def test_each_caller_has_words_for_every_code() -> None:
-    assert set(enrolment_refusals.ROWS) == set(EnrolmentCode)
-    assert set(enrolment.HINTS) == set(EnrolmentCode)
+def test_each_code_has_words_and_an_error_of_the_api() -> None:
+    assert set(enrolment_refusals.ROWS) == set(WORDS) == set(EnrolmentCode)
+    for code, row in enrolment_refusals.ROWS.items():
+        assert row.hint is None or WORDS[code].partner is None, f"{code}: one of the two is never shown"
+
+
+def test_an_import_has_words_for_each_verdict_that_asks_nothing() -> None:
+    asking = {EnrolmentCode.LEADS_TO_HOLDER, EnrolmentCode.HELD_UNKNOWN, EnrolmentCode.UNPROVEN}
+    of_verdicts = {EnrolmentCode(each.value) for each in OwnershipVerdict if each.value not in ("enrol", "move")}
+    assert all(WORDS[code].operator for code in of_verdicts - asking)
 
 
 def assessed(
