@@ -83,7 +83,7 @@ export const RECORD_TYPES = Object.freeze(["A", "AAAA", "CNAME", "MX", "TXT", "N
  * @property {boolean} [secureRootDomain]
  * @property {string} [userId]
  * @property {string} [applicationName]
- * @property {"en" | "es" | "pt" | "fr" | "it" | "de" | "nl" | "pl" | "tr" | "ja"} [locale]
+ * @property {"en" | "es" | "pt" | "fr" | "it" | "de" | "nl" | "pl" | "tr" | "ja" | "pt-BR" | "ar"} [locale]
  * @property {WhiteLabel} [whiteLabel]
  * @property {string} [apiUrl]  where the API is; the script knows it from its own address
  * @property {(detail: Closed) => void} [onFrontageClose]

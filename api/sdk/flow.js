@@ -3,10 +3,16 @@
  */
 
 /**
+ * As `common/flow_states.py` has them.
+ * @typedef {"choosing" | "checking" | "unchecked" | "planned" | "applying" | "halted" | "waiting" | "propagating" | "enrolling"
+ *   | "finished" | "timed_out" | "undoing" | "undone" | "closed"} FlowState
+ */
+
+/**
  * @typedef {object} Flow
  * @property {string} id
  * @property {string} job_id
- * @property {string} state
+ * @property {FlowState} state
  * @property {number} version
  * @property {string | null} domain
  * @property {string | null} subdomain
@@ -50,6 +56,7 @@ export const STEPS = Object.freeze({
 
 /** @typedef {keyof typeof STEPS} Step */
 
+/** @type {readonly FlowState[]} */
 const ENDED = ["finished", "timed_out", "undone", "closed"];
 
 /** Nothing changes by itself any more, so there is nothing to follow. @param {Flow} flow */

@@ -9,6 +9,7 @@ from typing import Final
 
 from edge.http.response import MAX_FIELDS
 from edge.http2 import frames, huffman
+from edge.http2.connection import MAX_STREAMS
 from edge.http2.hpack import field_literal, string
 
 OFFENDER_HOST: Final = "offender.customer.localhost"
@@ -157,7 +158,6 @@ def _dribble(rng: Random) -> bytes:
 
 _PREFACE: Final = frames.PREFACE + frames.settings(()) + frames.window_update(0, 1 << 30)
 _WHOLE: Final = frames.END_HEADERS | frames.END_STREAM
-_MAX_STREAMS: Final = 100
 
 
 def _block(host: bytes, path: bytes, *fields: tuple[bytes, bytes], method: bytes = b"GET") -> bytes:
@@ -218,7 +218,7 @@ def _http2_resets(_: Random) -> bytes:
 def _http2_breaks(_: Random) -> bytes:
     """Return as many requests as one connection may have, and a frame that ends it."""
     block = _block(OFFENDER_HOST.encode(), b"/silent")
-    return _PREFACE + b"".join(_asks(number, block) for number in range(_MAX_STREAMS)) + frames.frame(frames.PING, 0, 0)
+    return _PREFACE + b"".join(_asks(number, block) for number in range(MAX_STREAMS)) + frames.frame(frames.PING, 0, 0)
 
 
 def _http2_frames(rng: Random) -> bytes:

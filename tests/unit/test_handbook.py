@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from api.pages import handbook
+from common.db.events import EventType
 from common.settings import Settings
 from tests import reference
 from tests.children import ROOT
@@ -119,3 +121,9 @@ def test_a_search_reads_the_handbook_for_few_words(loaded: handbook.Handbook, mo
     monkeypatch.setattr(re, "compile", noted)
     loaded.search(" ".join("abcdefghijklmnopqrstuvwxyz" * 2))
     assert 1 <= len(asked) <= 8
+
+
+def test_every_webhook_event_has_its_row() -> None:
+    rows = [line for line in (HANDBOOK / "webhooks.md").read_text("utf-8").splitlines() if line.startswith("| `")]
+    named = {event for row in rows for event in re.findall(r"`([a-z_.]+)`", row.split("|")[1])}
+    assert set(get_args(EventType)) <= named
