@@ -1,4 +1,4 @@
-"""The address that limits are kept by: the client's, an IPv4 address or an IPv6 /64. Pure."""
+"""The address that limits are kept by: the client's, an IPv4 address or an IPv6 /64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which connections the API keeps open: bounded in number, in all and by client address. Pure; closes nothing itself.
+"""Which connections the API keeps open: bounded in number, in all and by client address. Closes nothing itself.
 
 Rules
     a new connection takes the place of one that waits for its client: for a request, for the rest of one, or for the

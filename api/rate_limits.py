@@ -1,4 +1,4 @@
-"""Rate limits: how many requests an application and a client address may send, as token buckets. Pure.
+"""Rate limits: how many requests an application and a client address may send, as token buckets.
 
 Rules
     an application's bucket is charged after its token was verified, so that no other party can empty it; what an API

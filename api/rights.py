@@ -1,4 +1,4 @@
-"""What the user of a session, of an API key or of the command line may see and do. Pure.
+"""What the user of a session, of an API key or of the command line may see and do.
 
 What an API key opens makes no credential that outlasts the key: a link that is made with a key, the session of that
 link, and the links which that session makes end with the key, and none of them makes a key, a passkey or a password.

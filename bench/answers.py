@@ -1,4 +1,4 @@
-"""The responses an origin of a benchmark gives, as bytes: one for all, or no two alike. Pure."""
+"""The responses an origin of a benchmark gives, as bytes: one for all, or no two alike."""
 
 from __future__ import annotations
 

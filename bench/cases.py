@@ -1,4 +1,4 @@
-"""What `bench.compare` compares: the cases, and the bar we set ourselves in each. Pure."""
+"""What `bench.compare` compares: the cases, and the bar we set ourselves in each."""
 
 from __future__ import annotations
 

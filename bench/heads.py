@@ -1,6 +1,6 @@
 """The requests a benchmark sends, as bytes: one block for all, every block different, or a browser's page load.
 
-Pure, but for reading the recorded page. Who sends them (wrk, our own client) only goes round the list.
+Who sends them (wrk, our own client) only goes round the list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The requests and responses of each case of `bench.instructions`. Pure, but for reading the recorded page."""
+"""The requests and responses of each case of `bench.instructions`."""
 
 from __future__ import annotations
 

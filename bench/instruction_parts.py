@@ -1,6 +1,6 @@
 """What instructions were spent on, read from a profile of callgrind: the interpreter, objects, the event loop, ….
 
-Each instruction counts for the function that executes it, not for its callers. Pure.
+Each instruction counts for the function that executes it, not for its callers.
 """
 
 from __future__ import annotations

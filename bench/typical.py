@@ -1,4 +1,4 @@
-"""A seeded mix of what visitors of real applications send and get: pages, JSON, posts, forms, 304s and redirects. Pure.
+"""A seeded mix of what visitors of real applications send and get: pages, JSON, posts, forms, 304s and redirects.
 
 Requests are modelled on what Firefox sends (`bench/recorded_page.json`), responses on what applications in Rails and
 Express answer. No two requests are alike, and no two responses: targets, cookies, referrers, tokens, entity tags, ids

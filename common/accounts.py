@@ -1,4 +1,4 @@
-"""What users may do, and the tokens that their sessions, links and API keys are made of. Pure.
+"""What users may do, and the tokens that their sessions, links and API keys are made of.
 
 Rules
     a viewer sees the applications of the organisation, never a secret

@@ -1,4 +1,4 @@
-"""Decides when a failing webhook endpoint is warned about and disabled. Pure.
+"""Decides when a failing webhook endpoint is warned about and disabled.
 
 Rules
     One that fails without interruption is warned about after three days and disabled after five, never within a day of

@@ -1,4 +1,4 @@
-"""The states of a flow, and the moves between them: one table. Pure.
+"""The states of a flow, and the moves between them: one table.
 
 Who makes a move
     person      a request to the API

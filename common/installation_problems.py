@@ -1,4 +1,4 @@
-"""What needs an operator's hand, decided from the state of the installation. Pure.
+"""What needs an operator's hand, decided from the state of the installation.
 
 `frontage status`, the operators' page and `frontage doctor` show these problems, and the alerts of
 `api.cli.metrics.alerts` fire at the same bounds.

@@ -1,4 +1,4 @@
-"""Tells whether a text is an IP address, and which client it stands for. Pure: the edge's pure packages use it too.
+"""Tells whether a text is an IP address, and which client it stands for. The edge uses it too.
 
 Which addresses may be dialled is decided by `common.addresses`.
 """

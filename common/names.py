@@ -1,6 +1,6 @@
 """Domain names: text from outside becomes one canonical form, and knows where its registrable part begins.
 
-Owns the rules for host names and the public suffix list. Pure: it asks no DNS.
+Owns the rules for host names and the public suffix list. It asks no DNS.
 
 Canonical form
     lower-case A-labels (RFC 5891, mapped by UTS #46), no trailing dot, up to 253 characters (RFC 1035 §2.3.4)

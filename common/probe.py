@@ -2,7 +2,7 @@
 
 The API asks ``http://<domain>/.well-known/frontage-probe/<nonce>`` with a random nonce; the edge answers with an
 HMAC over both, which only a process with the master key can make. The answer proves that the request reached an
-edge under that host name, and nothing else: it is no proof of the domain's ownership. Pure.
+edge under that host name, and nothing else: it is no proof of the domain's ownership.
 """
 
 from __future__ import annotations

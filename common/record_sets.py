@@ -1,6 +1,6 @@
 """The records monitored under one name as a set: edits to it, and the last check's results for records that stay.
 
-Pure; two records are the same by `common.records.identity`.
+Two records are the same by `common.records.identity`.
 """
 
 from __future__ import annotations

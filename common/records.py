@@ -1,4 +1,4 @@
-"""DNS records as partners write them, and when two of them are the same. Pure: it asks no DNS.
+"""DNS records as partners write them, and when two of them are the same. It asks no DNS.
 
 A record and a name server's answer are compared in one *normal form*, a line of text of the record's type:
 

@@ -1,4 +1,4 @@
-"""Pauses between retries: they double with each failure in a row, from the first up to the longest. Pure."""
+"""Pauses between retries: they double with each failure in a row, from the first up to the longest."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ Each ``v1`` is the HMAC-SHA256, under one key, of four lines joined by ``\\n``:
     the request target, path and query, byte for byte as the origin receives it
 
 None of them can hold a line feed, so no two requests spell the same text. The key is the text that was printed when
-it was made, as ASCII. Bodies are not covered. Pure; the handbook has verifiers.
+it was made, as ASCII. Bodies are not covered. The handbook has verifiers.
 """
 
 from __future__ import annotations

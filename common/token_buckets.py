@@ -1,4 +1,4 @@
-"""Token buckets: how much each of many keys may do in a time. Pure.
+"""Token buckets: how much each of many keys may do in a time.
 
 The API limits requests by them, the edge questions to its DNS.
 """

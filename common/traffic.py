@@ -1,4 +1,4 @@
-"""Traffic of domains: what edges count for each one, how counts are merged, and what a histogram shows. Pure.
+"""Traffic of domains: what edges count for each one, how counts are merged, and what a histogram shows.
 
 Counts of a domain are a list of integers: one for each bucket of latency, and then `BYTES_DOWN` and the errors. So the
 edge's worker counts a request in place, and without a lookup of names.

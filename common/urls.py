@@ -1,6 +1,6 @@
 """The applicationUrl and redirectTo: one strict grammar (RFC 3986 without userinfo, query and fragment), parsed once.
 
-Pure. Whether its address may be dialled is the address policy's business (`common.addresses`), asked about
+Whether its address may be dialled is the address policy's business (`common.addresses`), asked about
 `ApplicationUrl.address` when the URL is accepted and about every address again when it is dialled.
 """
 

@@ -1,4 +1,4 @@
-"""A configuration of the connect modal, resolved into records for the domain that a person chose. Pure.
+"""A configuration of the connect modal, resolved into records for the domain that a person chose.
 
 Rules
     ``{SUBDOMAIN}`` is what the person entered, else ``defaultSubdomain``, else ``www`` where ``hostRequired`` is true,

@@ -1,4 +1,4 @@
-"""Reads what a person brings back from a provider's consent page. Pure.
+"""Reads what a person brings back from a provider's consent page.
 
 It is the Apply Response of draft-ietf-dconn-domainconnect. The browser sends all of it, so it is only a reason to look
 at the DNS. A description is the provider's text for developers; it is kept short, without control characters, and shown

@@ -1,4 +1,4 @@
-"""The apply URL, signed, and the public key as DNS records (draft-ietf-dconn-domainconnect, Signing Procedure). Pure.
+"""The apply URL, signed, and the public key as DNS records (draft-ietf-dconn-domainconnect, Signing Procedure).
 
 Rules
     names and values are percent-encoded (RFC 3986), sorted by encoded name, and joined; that text is signed, and stands

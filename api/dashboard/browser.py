@@ -1,4 +1,4 @@
-"""What a browser sends and keeps: cookies, proof that a form is ours, and addresses within the dashboard. Pure.
+"""What a browser sends and keeps: cookies, proof that a form is ours, and addresses within the dashboard.
 
 Rules
     cookies are HttpOnly and SameSite=Lax; over https also Secure and ``__Host-``: no sibling domain can set them

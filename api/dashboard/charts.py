@@ -1,4 +1,4 @@
-"""Charts as SVG, made here: no script draws them, and no style is written into them. Pure.
+"""Charts as SVG, made here: no script draws them, and no style is written into them.
 
 Colours are classes of the stylesheet. Each chart states its figures in its title, for readers who do not see it.
 """

@@ -1,4 +1,4 @@
-"""Words for the codes of the audit log, of events and of the DNS. Pure.
+"""Words for the codes of the audit log, of events and of the DNS.
 
 Pages show the words, and the code beside them only where a reader may search for it. A code without words of its own
 is shown as words all the same: ``user_key.create`` as ``User key: create``.

@@ -1,4 +1,4 @@
-"""Passkeys (WebAuthn Level 3): what an authenticator is asked for, and what its answer proves. Pure.
+"""Passkeys (WebAuthn Level 3): what an authenticator is asked for, and what its answer proves.
 
 Rules
     a challenge is made by us: random bytes and an end, authenticated for one purpose and one browser. Nothing is stored

@@ -1,4 +1,4 @@
-"""Slows down guessing of passwords: by address, and by account, without locking an account's owner out. Pure.
+"""Slows down guessing of passwords: by address, and by account, without locking an account's owner out.
 
 Rules
     an address (of IPv6, a /64) may guess `_GUESSES_OF_ADDRESS` times in a row, then once in `_SECONDS_OF_ADDRESS`; all

@@ -1,4 +1,4 @@
-"""The life of a domain's certificate as steps of a timeline. Pure."""
+"""The life of a domain's certificate as steps of a timeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user of a request, and what the user may see and do. Pure."""
+"""The user of a request, and what the user may see and do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times and numbers as people read them. Pure."""
+"""Times and numbers as people read them."""
 
 from __future__ import annotations
 

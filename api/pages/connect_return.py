@@ -1,4 +1,4 @@
-"""The page that a person's browser returns to from a Domain Connect provider. Pure.
+"""The page that a person's browser returns to from a Domain Connect provider.
 
 It closes its window by a script of the SDK (`api/sdk/returned.js`), since the modal in the other window goes on by
 itself. Nothing that the provider sent is on it."""

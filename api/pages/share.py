@@ -1,4 +1,4 @@
-"""The page behind a sharing link: the records to create, so that each field can be copied. Pure.
+"""The page behind a sharing link: the records to create, so that each field can be copied.
 
 With JavaScript the connect modal opens over it (`api/sdk/shared.js`); without, it is complete."""
 

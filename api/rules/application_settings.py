@@ -1,6 +1,6 @@
 """Reads an application's settings as people type them: one rule for each, for the command line and the dashboard.
 
-Pure. Each function returns the value to store, or raises `InvalidSetting` in words for the person who typed it.
+Each function returns the value to store, or raises `InvalidSetting` in words for the person who typed it.
 """
 
 from __future__ import annotations

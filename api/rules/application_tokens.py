@@ -1,4 +1,4 @@
-"""Creates the identifiers, secrets and tokens of an application. Pure: no storage, no network.
+"""Creates the identifiers, secrets and tokens of an application. No storage, no network.
 
 The code that creates a secret shows it once; after that it exists only sealed (`common.secrets`), each under
 the identity of its row and purpose (`common.db.applications`).

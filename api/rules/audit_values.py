@@ -1,4 +1,4 @@
-"""Values of the audit log in words, for the dashboard and the command line. Pure."""
+"""Values of the audit log in words, for the dashboard and the command line."""
 
 from __future__ import annotations
 

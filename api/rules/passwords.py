@@ -1,4 +1,4 @@
-"""Passwords: hashing with argon2id (RFC 9106) and the rule that a new one must meet. Pure; holds no password.
+"""Passwords: hashing with argon2id (RFC 9106) and the rule that a new one must meet. Holds no password.
 
 A hash takes some 50 ms and 46 MiB on purpose (OWASP's parameters): run these in a thread, and bound how many run at
 once.

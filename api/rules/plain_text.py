@@ -1,4 +1,4 @@
-"""Plain text exposure: whether secrets of the API and the dashboard would cross a network unencrypted. Pure.
+"""Plain text exposure: whether secrets of the API and the dashboard would cross a network unencrypted.
 
 The API speaks plain HTTP; TLS is put in front of it, and the scheme of `PUBLIC_URL` shows it. On loopback nothing
 crosses a network.

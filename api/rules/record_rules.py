@@ -1,4 +1,4 @@
-"""Which records a zone can hold: the values of each type, and the names a record may stand at. Pure.
+"""Which records a zone can hold: the values of each type, and the names a record may stand at.
 
 `common.records` reads a record's form; this module refuses what a name server can never answer, since a monitor would
 report such a record as missing for ever.

@@ -1,4 +1,4 @@
-"""The SDK's files as they are served. Pure but for reading the package's own files, once.
+"""The SDK's files as they are served. Reads only the package's own files, once.
 
 The sources are ECMAScript modules, one job each, which the npm package has as they are. A page gets them as one classic
 script, so that one integrity hash covers all of it: `join` puts them behind each other, in the order of their imports,

@@ -1,5 +1,5 @@
 /**
- * The configuration object: its keys, and what each may be. Pure.
+ * The configuration object: its keys, and what each may be.
  *
  * Rules
  *   null is the same as absent

@@ -1,5 +1,5 @@
 /**
- * What people type where a domain is asked for: addresses of pages, e-mail addresses, typing errors. Pure.
+ * What people type where a domain is asked for: addresses of pages, e-mail addresses, typing errors.
  *
  * Nothing is changed behind a person's back: a likely error gives a hint with a better name, to take or to leave. Which
  * names are real is for the API to decide; it knows the public suffixes.

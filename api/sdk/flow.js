@@ -1,5 +1,5 @@
 /**
- * A flow as the API shows it, read for the modal: which step it is in, and what is in its plan. Pure.
+ * A flow as the API shows it, read for the modal: which step it is in, and what is in its plan.
  */
 
 /**

@@ -1,4 +1,4 @@
-"""Describes each known DNS provider to the modal's picker. Pure.
+"""Describes each known DNS provider to the modal's picker.
 
 Of each: the words of its form, its guide, and the address of its console."""
 

@@ -1,4 +1,4 @@
-"""Files of domains, CSV and JSON: what `frontage import` reads and `frontage export` writes. Pure; a row at a time.
+"""Files of domains, CSV and JSON: what `frontage import` reads and `frontage export` writes. A row at a time.
 
 A row has the fields of the API's bodies: ``product`` (power, secure or monitor), ``domain``, and of Power and Secure
 ``applicationUrl``, ``powerRootPathAccess`` and ``redirectTo``, of Monitor ``subdomain``, ``dnsRecords``, ``userId``,

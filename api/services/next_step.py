@@ -1,4 +1,4 @@
-"""The one thing to do next about a domain, in a plain sentence. Pure.
+"""The one thing to do next about a domain, in a plain sentence.
 
 The rows stand in the order in which an owner puts things right: whose the domain is, and its DNS, since nothing else
 works without them; then the certificate; then what serves it; and when all is well, that. Each answers or passes

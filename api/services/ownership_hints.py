@@ -1,4 +1,4 @@
-"""What to do about a name that is not the application's to have, or not proven to be: plain sentences. Pure."""
+"""What to do about a name that is not the application's to have, or not proven to be: plain sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the placeholders of a connect configuration stand for, for an application. Pure."""
+"""What the placeholders of a connect configuration stand for, for an application."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.2
 
 
 def hasten(rules: str) -> str:
-    """Shorten each wait of the rules that is not zero to `WAIT_SECONDS`, and each window to `WINDOW_SECONDS`. Pure."""
+    """Shorten each wait of the rules that is not zero to `WAIT_SECONDS`, and each window to `WINDOW_SECONDS`."""
     waiting = re.sub(r'(?m)^( *for: "?)(?!0m)\d+[smh](?="?$)', rf"\g<1>{WAIT_SECONDS}s", rules)
     return re.sub(r"\[\d+[smh]\]", f"[{WINDOW_SECONDS}s]", waiting)
 

@@ -1,4 +1,4 @@
-"""The faults that are drawn for a flow. Pure.
+"""The faults that are drawn for a flow.
 
 Where a fault happens: at a request that changes the zone, on its way through the proxy, or at a step of a monitor.
 """

@@ -1,6 +1,6 @@
 """The zones of the flows: their first content, what a flow asks for, and what another party adds.
 
-Pure but for `read`, which asks the name server.
+Only `read` asks the name server.
 """
 
 from __future__ import annotations

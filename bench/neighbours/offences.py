@@ -1,4 +1,4 @@
-"""Inputs that are small for their sender and costly to read: each is what one client, or one origin, sends. Pure."""
+"""Inputs that are small for their sender and costly to read: each is what one client, or one origin, sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration of the connect modal: read strictly. Pure. `api.connect.resolution` resolves it for one domain.
+"""The configuration of the connect modal: read strictly. `api.connect.resolution` resolves it for one domain.
 
 Rules
     unknown keys are ignored, each with a warning; a key with a wrong value is refused, and what was expected is stated

@@ -1,4 +1,4 @@
-"""Makes plans: what has to change in a zone for the requested records, record set by record set. Pure.
+"""Makes plans: what has to change in a zone for the requested records, record set by record set.
 
 A record set is all records of one name and one type: what zones are written in, and what a person can compare.
 

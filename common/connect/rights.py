@@ -1,4 +1,4 @@
-"""What a flow may ask for that a browser began: a token with a scope, or a sharing link. Pure.
+"""What a flow may ask for that a browser began: a token with a scope, or a sharing link.
 
 Rules
     where visitors are led (applicationUrl, redirectTo, powerRootPathAccess) is the application's own setting, or stands

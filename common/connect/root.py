@@ -1,4 +1,4 @@
-"""The root of a domain: which records lead it here at its provider. Pure.
+"""The root of a domain: which records lead it here at its provider.
 
 Rules
     a root has NS and SOA records, so no CNAME can stand there (RFC 1034 §3.6.2): one that serves a product becomes A

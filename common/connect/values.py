@@ -1,4 +1,4 @@
-"""Values between their normal form (`common.records`) and what a name server or a provider's form takes. Pure."""
+"""Values between their normal form (`common.records`) and what a name server or a provider's form takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence: which server answered what, and when, in a size that a row can carry. Pure."""
+"""Evidence: which server answered what, and when, in a size that a row can carry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies of name servers, as dnspython parses them, read as answers. Pure.
+"""Replies of name servers, as dnspython parses them, read as answers.
 
 Rules
     a zone's own server is believed only with the AA bit (RFC 1035 §4.1.1); of a delegation, the parent's NS records

@@ -1,4 +1,4 @@
-"""DNS messages of one plain question and its reply (RFC 1035 §4). Pure.
+"""DNS messages of one plain question and its reply (RFC 1035 §4).
 
 dnspython reads and writes any message, at ten times the cost. This module reads only the usual replies of a zone's own
 server, and those of its parent about its delegation, and returns None for every other: `common.dns.replies` then reads

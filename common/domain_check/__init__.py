@@ -8,5 +8,5 @@ Words
     way             how records can be put in place at a provider (`ways`)
     conflict        an existing record that stands in the way of a requested one (`conflicts`)
 
-`zone_view`, `providers`, `conflicts`, `spf` and `ways` are pure. `reading` asks the DNS and returns a zone view.
+`reading` alone asks the DNS and returns a zone view.
 """

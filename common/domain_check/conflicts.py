@@ -1,4 +1,4 @@
-"""Conflicts: the existing records that stand in the way of requested ones. Pure; a zone view brings the answers.
+"""Conflicts: the existing records that stand in the way of requested ones. A zone view brings the answers.
 
 Rules
     a record with the same host, type and purpose, and another value, conflicts. A TXT record's purpose is what stands

@@ -1,4 +1,4 @@
-"""Providers: which company hosts a zone, and what can be set up there. Pure.
+"""Providers: which company hosts a zone, and what can be set up there.
 
 The table is ``providers.json``: one object a provider, with the source of each claim; ``sources`` there has the pages
 that many of them share. A zone's provider is found by the names of its name servers; with name servers under the

@@ -62,7 +62,7 @@ async def read_zone(
 
 
 def types_to_ask(requested: Iterable[Record], apex: str, certificate_hosts: Iterable[str] = ()) -> Types:
-    """Decide which record types of which names are asked for. Pure.
+    """Decide which record types of which names are asked for.
 
     Per name: its zone cut; what it has of the requested types, or of all types where a CNAME or a zone cut is
     requested; a CNAME; and CAA records on the way from a certificate's host to the apex.
@@ -222,7 +222,7 @@ async def _read_included(questions: Pass, texts: Iterable[str], known: dict[str,
 
 
 def unknown_outcome(view: ZoneView) -> Outcome | None:
-    """Return why nothing can be said of the zone, or None if its servers and the parent's have answered. Pure."""
+    """Return why nothing can be said of the zone, or None if its servers and the parent's have answered."""
     if not view.delegation.outcome.is_known:
         return view.delegation.outcome
     if view.delegation.outcome is Outcome.NO_NAME:

@@ -1,4 +1,4 @@
-"""Registration: whether a domain is registered, and whether that has expired. Pure.
+"""Registration: whether a domain is registered, and whether that has expired.
 
 Rules
     a domain that the zone above delegates, or has records of, is registered, whatever RDAP answers

@@ -1,4 +1,4 @@
-"""SPF records: merging two into one, and counting the DNS look-ups that a mail server makes for one. Pure.
+"""SPF records: merging two into one, and counting the DNS look-ups that a mail server makes for one.
 
 Rules (RFC 7208)
     a name has one SPF record at most (§3.2), so a second one must be merged into the first

@@ -1,4 +1,4 @@
-"""Zone view: what a zone's own servers, and those of its parent, answer about the names of one check. Pure.
+"""Zone view: what a zone's own servers, and those of its parent, answer about the names of one check.
 
 Every answer keeps its outcome, so that "could not ask" stays apart from "absent" (`common.dns.questions`).
 """

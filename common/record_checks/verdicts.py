@@ -1,4 +1,4 @@
-"""Verdicts: what answers say of a record, and when "missing" is believed. Pure.
+"""Verdicts: what answers say of a record, and when "missing" is believed.
 
 Rules
     a failure to ask (server failure, refusal, time-out, truncation that TCP could not mend) is unknown, never missing

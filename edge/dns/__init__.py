@@ -5,6 +5,6 @@ zone        what a question is answered with (`edge.dns.zone`)
 responder   bytes in, bytes out: counts, limits and answers (`edge.dns.responder`)
 server      the sockets (`edge.dns.server`)
 
-The first three are pure. The zone has no file: its SOA and NS follow from the settings, its TXT records are those of
+The zone has no file: its SOA and NS follow from the settings, its TXT records are those of
 running orders in the replica.
 """

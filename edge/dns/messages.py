@@ -1,4 +1,4 @@
-"""DNS messages: reads a question and writes a response to it (RFC 1035 §4.1, RFC 6891). Pure.
+"""DNS messages: reads a question and writes a response to it (RFC 1035 §4.1, RFC 6891).
 
 Rules
     a message that is shorter than a header, or is a response, is ignored: an answer could begin a loop

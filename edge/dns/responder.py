@@ -1,4 +1,4 @@
-"""The responder: from a message to its response, with limits and counts. Pure.
+"""The responder: from a message to its response, with limits and counts.
 
 A client, an IPv4 address or an IPv6 /64, has `PER_SECOND` questions, and `BURST` at once. Beyond that UDP is not
 answered, but for every second question, which gets a response no longer than itself that leads to TCP: so a resolver

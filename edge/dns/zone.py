@@ -1,4 +1,4 @@
-"""The delegated zone: which records a question is answered with. Pure.
+"""The delegated zone: which records a question is answered with.
 
     the zone's own name         SOA, NS
     a label of a running order  TXT: what the CA looks for

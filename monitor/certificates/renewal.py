@@ -1,4 +1,4 @@
-"""Renewal, decided: what a claimed order asks for, when a certificate is renewed, and what comes before what. Pure.
+"""Renewal, decided: what a claimed order asks for, when a certificate is renewed, and what comes before what.
 
 Rules
     A certificate is renewed within the window its issuer suggests (RFC 9773 §4.2), else when a part of its lifetime is

@@ -1,4 +1,4 @@
-"""The mass guard: decides which alarms to hold back because too many domains lost records at once. Pure.
+"""The mass guard: decides which alarms to hold back because too many domains lost records at once.
 
 A failure of ours (a resolver, a network) that looks like lost records strikes many applications at once. One
 application's losses say something about that application only; so each is judged by its own, and others count one each.

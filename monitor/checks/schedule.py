@@ -1,4 +1,4 @@
-"""Schedules a domain's next check. Pure.
+"""Schedules a domain's next check.
 
 Every domain has a place of its own in the interval, set by its id, so that however many are added or missed at once,
 from the next round on they are spread evenly again; a round that was missed is made up for once, not as often as it was

@@ -1,4 +1,4 @@
-"""Transitions: what the verdicts of one check make of a domain, and which event to record. Pure.
+"""Transitions: what the verdicts of one check make of a domain, and which event to record.
 
 States
     unchecked   not every record has had a verdict yet

@@ -1,4 +1,4 @@
-"""Decides when a flow's records are looked for. Pure.
+"""Decides when a flow's records are looked for.
 
 At once, after 10, 20, 40 … seconds, then every 10 minutes; after 72 hours no more (`TIMEOUT`).
 """

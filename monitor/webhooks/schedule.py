@@ -1,4 +1,4 @@
-"""Schedules the next attempt at a delivery. Pure.
+"""Schedules the next attempt at a delivery.
 
 Rules
     An event is tried at once, then after each of `RETRY_DELAYS_SECONDS`: ten attempts over three days and some hours,

@@ -1,4 +1,4 @@
-"""Slots: how many attempts run at once, so that endpoints that hang do not keep others from theirs. Pure.
+"""Slots: how many attempts run at once, so that endpoints that hang do not keep others from theirs.
 
 Rules
     an attempt at a quick endpoint (one that answered the last attempt in time, or none yet) counts against the quick

@@ -1,4 +1,4 @@
-"""The alerts an operator needs, and the file of rules that Prometheus loads. Pure.
+"""The alerts an operator needs, and the file of rules that Prometheus loads.
 
 A rule about the installation takes the `max` over monitors, which all show the same. A test compares every metric and
 label named here with those that the roles show.

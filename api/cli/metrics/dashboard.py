@@ -1,4 +1,4 @@
-"""The definition of a Grafana dashboard: rows of charts over our metrics. Pure."""
+"""The definition of a Grafana dashboard: rows of charts over our metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that run the roles on a server: systemd units, a system user, an environment, a container. Pure."""
+"""The files that run the roles on a server: systemd units, a system user, an environment, a container."""
 
 from __future__ import annotations
 

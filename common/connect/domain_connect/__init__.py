@@ -10,5 +10,5 @@ Words
 
 ``provider_settings`` reads what a provider states, ``discovery`` asks for it (``recent`` remembers, for domain checks),
 ``templates`` finds the template that expresses a flow's records, ``agreement`` holds it against the plan, ``signing``
-makes the apply URL and the records of the public key. Only ``discovery`` asks the network; the rest is pure.
+makes the apply URL and the records of the public key. Only ``discovery`` asks the network.
 """

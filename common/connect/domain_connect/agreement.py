@@ -1,4 +1,4 @@
-"""Compare what a filled template writes with the plan: both must be equal. Pure.
+"""Compare what a filled template writes with the plan: both must be equal.
 
 A provider that applies a template removes what conflicts with its records (draft-ietf-dconn-domainconnect, Conflict
 Detection): with a CNAME, everything of its name; with an address, other addresses and a CNAME; with an MX record, other

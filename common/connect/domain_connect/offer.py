@@ -1,4 +1,4 @@
-"""Whether Domain Connect is open to a flow, and with which template. Pure."""
+"""Whether Domain Connect is open to a flow, and with which template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a provider states of itself: the ``_domainconnect`` record and the settings of a domain. Pure.
+"""What a provider states of itself: the ``_domainconnect`` record and the settings of a domain.
 
 Rules (draft-ietf-dconn-domainconnect, Provider Discovery)
     the record is an authority with or without a path: no scheme, query, fragment or user

@@ -1,4 +1,4 @@
-"""Our templates, and which of them expresses a flow's records. Pure.
+"""Our templates, and which of them expresses a flow's records.
 
 The files beside this module are templates as providers take them (draft-ietf-dconn-domainconnect, Templates), with
 ``frontage.example`` where an installation has its own id: `for_installation`.

@@ -1,4 +1,4 @@
-"""Offers: the ways that are open to a zone, with what a person needs for each. Pure.
+"""Offers: the ways that are open to a zone, with what a person needs for each.
 
 Rules
     what asks least of the person stands first; the manual way is always open

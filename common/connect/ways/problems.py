@@ -1,4 +1,4 @@
-"""What can go wrong on a way, in words for the person who goes it. Pure."""
+"""What can go wrong on a way, in words for the person who goes it."""
 
 from __future__ import annotations
 

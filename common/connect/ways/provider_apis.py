@@ -1,4 +1,4 @@
-"""The provider APIs that a person may paste a token for: one table. Pure.
+"""The provider APIs that a person may paste a token for: one table.
 
 Providers whose module in dns-lexicon takes every CNAME's target for a name in the zone are left out (seen in 3.25 of
 deSEC, UltraDNS and Mythic Beasts). `id` is the provider's name there, and

@@ -1,4 +1,4 @@
-"""Parses problem documents (RFC 7807, RFC 8555 §6.7) and explains them in plain words. Pure."""
+"""Parses problem documents (RFC 7807, RFC 8555 §6.7) and explains them in plain words."""
 
 from __future__ import annotations
 

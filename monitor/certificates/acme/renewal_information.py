@@ -1,4 +1,4 @@
-"""Reads when a CA suggests renewing a certificate (ARI, RFC 9773). Pure."""
+"""Reads when a CA suggests renewing a certificate (ARI, RFC 9773)."""
 
 from __future__ import annotations
 
