@@ -46,7 +46,7 @@ class DyingDatabase:
     async def transaction(self) -> AsyncIterator[Connection]:
         task = asyncio.current_task()
         assert task is not None
-        is_repeated_claim = task.get_name() == "claims: claim" and self._transactions > 0
+        is_repeated_claim = task.get_name() == "claims: claim now" and self._transactions > 0
         if is_repeated_claim or task.get_name() == "claims: extend leases":  # no step of the order
             async with self._database.transaction() as connection:
                 yield connection
