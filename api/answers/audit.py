@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from api.services.audit import AuditPage
 from common.db import audit
 from common.db.request_effects import Effect
 
@@ -44,12 +45,12 @@ class AuditEntries(TypedDict):
     next: str | None
 
 
-def audit_page(entries: Sequence[audit.AuditEntry], effects: Sequence[Effect], limit: int) -> AuditEntries:
-    """Render a page of the log; a full page has a `next`."""
+def audit_page(page: AuditPage) -> AuditEntries:
+    """Render a page of the log."""
     return {
-        "entries": [audit_entry(entry) for entry in entries],
-        "caused": [_effect(effect) for effect in effects],
-        "next": entries[-1].id if len(entries) == limit else None,
+        "entries": [audit_entry(entry) for entry in page.entries],
+        "caused": [request_effect(effect) for effect in page.caused],
+        "next": page.next,
     }
 
 
@@ -68,7 +69,8 @@ def audit_entry(entry: audit.AuditEntry) -> AuditEntry:
     }
 
 
-def _effect(effect: Effect) -> RequestEffect:
+def request_effect(effect: Effect) -> RequestEffect:
+    """Render what a request caused."""
     return {
         "kind": effect.kind,
         "subject": effect.subject,

@@ -6,9 +6,8 @@ by no other.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -19,13 +18,10 @@ from api.cli.printing import AlwaysJson, AsJson, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
+    from api.cli.services import CommandServices
     from api.rules.application_tokens import SecretChange, ServiceAuthChange
     from common.db.applications import Application, ApplicationChanges
-    from common.db.session import Connection
     from common.db.webhook_endpoints import Endpoint
-    from common.secrets import Keyring
-
-T = TypeVar("T")
 
 app = typer.Typer(help="Applications: a partner's account units.", no_args_is_help=True)
 
@@ -41,7 +37,7 @@ def create(
     _: AlwaysJson = False,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
     from api.services.application_secrets import MadeApplication
     from api.services.operator_applications import NewApplicationSettings
@@ -58,42 +54,47 @@ def create(
 @app.command("list")
 def list_(_: AlwaysJson = False) -> None:
     """Print all applications, oldest first; no secrets."""
+    from api.cli.services import run_with_services
     from common.db import applications as db
     from common.db.error_pages import error_page_sizes
     from common.db.webhook_endpoints import Endpoint, list_endpoints
 
-    async def work(connection: Connection, _: Keyring) -> list[dict[str, Any]]:
-        sizes, endpoints = await error_page_sizes(connection), await list_endpoints(connection)
-        return [
-            _shown(each, sizes.get(each.id), endpoints.get(each.id, Endpoint()))
-            for each in await db.list_applications(connection)
-        ]
+    async def work(services: CommandServices) -> list[dict[str, Any]]:
+        async with services.database.connection() as connection:
+            sizes, endpoints = await error_page_sizes(connection), await list_endpoints(connection)
+            return [
+                _shown(each, sizes.get(each.id), endpoints.get(each.id, Endpoint()))
+                for each in await db.list_applications(connection)
+            ]
 
-    print_json(_in_database(work))
+    print_json(run_with_services(work))
 
 
 @app.command()
 def show(application_id: options.Id, _: AlwaysJson = False) -> None:
     """Print an application; no secrets."""
+    from api.cli.services import run_with_services
 
-    async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
-        return await _show(connection, application_id)
+    async def work(services: CommandServices) -> dict[str, Any]:
+        return await _show(services, application_id)
 
-    print_json(_in_database(work))
+    print_json(run_with_services(work))
 
 
 @app.command("id")
 def id_(target: options.TargetOfApplication, as_json: AsJson = False) -> None:
     """Print the id of the application that a cname target belongs to."""
+    from api.cli.services import run_with_services
     from common.db.applications import list_applications
 
-    async def work(connection: Connection, _: Keyring) -> str:
-        for each in await list_applications(connection):
-            if target in (each.cname_target, each.secure_cname_target):
-                return each.id
+    async def work(services: CommandServices) -> str:
+        async with services.database.connection() as connection:
+            for each in await list_applications(connection):
+                if target in (each.cname_target, each.secure_cname_target):
+                    return each.id
         raise OperatorError(f"no application has the cname target {target}: `frontage app list` prints them")
 
-    application_id = _in_database(work)
+    application_id = run_with_services(work)
     print_result({"applicationId": application_id}, application_id, as_json=as_json)
 
 
@@ -122,7 +123,7 @@ def set_(
     _: AlwaysJson = False,
 ) -> None:
     """Change what is given, leave the rest, and print the result."""
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
     from api.services.operator_applications import MadeSecrets, WantedChanges
 
@@ -153,8 +154,7 @@ def set_(
 
     async def work(services: CommandServices) -> tuple[MadeSecrets, dict[str, Any]]:
         made = await services.applications.change(OPERATOR, application_id, wanted)
-        async with services.database.connection() as connection:
-            return made, await _show(connection, application_id)
+        return made, await _show(services, application_id)
 
     made, shown = run_with_services(work)
     minted = {"serviceAuthToken": made.service_auth, "signatureKey": made.signature_key}
@@ -189,7 +189,7 @@ def rotate_secret(application_id: options.Id, keep_links: options.KeepLinks = Fa
 
     With the old one end the sharing links, registered configurations and unfinished flows that its tokens made.
     """
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
     from api.rules import application_tokens as minting
 
@@ -210,7 +210,7 @@ def rotate_secret(application_id: options.Id, keep_links: options.KeepLinks = Fa
 @app.command("rotate-webhook-secret")
 def rotate_webhook_secret(application_id: options.Id, _: AlwaysJson = False) -> None:
     """Print a new webhook secret. The old one signs beside it for another 24 hours; rotate twice to end it at once."""
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
     from api.rules import application_tokens as minting
 
@@ -266,6 +266,7 @@ def token(
 
     With --scope connect it is for a browser: it opens the connect modal, for one domain or with one configuration.
     """
+    from api.cli.services import run_with_services
     from api.rules import application_tokens as minting
     from common.db import applications as db
 
@@ -276,43 +277,26 @@ def token(
             "--domain, --configuration and --user bound a token of --scope connect: a full one has no bounds"
         )
 
-    async def work(connection: Connection, keyring: Keyring) -> str:
-        application = await _get(connection, application_id)
-        return keyring.open(application.client_secret, db.client_secret_identity(application_id)).decode()
+    async def work(services: CommandServices) -> str:
+        application = await services.application(application_id)
+        return services.keyring.open(application.client_secret, db.client_secret_identity(application_id)).decode()
 
-    minted = minting.mint_api_token(application_id, _in_database(work), datetime.now(UTC), claims=claims)
+    minted = minting.mint_api_token(application_id, run_with_services(work), datetime.now(UTC), claims=claims)
     print_result({"applicationId": application_id, "token": minted}, minted, as_json=as_json)
 
 
 # Parts ---------------------------------------------------------------------------------------------------
 
 
-def _in_database(work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
-    from api.cli.database import run_in_database
-
-    return run_in_database(work)
-
-
-async def _get(connection: Connection, application_id: str) -> Application:
-    from common.db.applications import get_application
-
-    application = await get_application(connection, application_id)
-    if application is None:
-        raise _unknown(application_id)
-    return application
-
-
-async def _show(connection: Connection, application_id: str) -> dict[str, Any]:
+async def _show(services: CommandServices, application_id: str) -> dict[str, Any]:
+    """Return all of an application but its secrets. Raises: `Refused`."""
     from common.db.error_pages import error_page_sizes
     from common.db.webhook_endpoints import get_endpoint
 
-    application = await _get(connection, application_id)
-    endpoint = await get_endpoint(connection, application_id)
-    return _shown(application, (await error_page_sizes(connection)).get(application_id), endpoint)
-
-
-def _unknown(application_id: str) -> OperatorError:
-    return OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
+    application = await services.application(application_id)
+    async with services.database.connection() as connection:
+        endpoint = await get_endpoint(connection, application_id)
+        return _shown(application, (await error_page_sizes(connection)).get(application_id), endpoint)
 
 
 def _shown(application: Application, error_page_bytes: int | None, endpoint: Endpoint) -> dict[str, Any]:

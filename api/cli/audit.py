@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,10 +10,10 @@ from api.cli.printing import AsJson, print_json
 from api.rules.audit_values import changes_in_words
 
 if TYPE_CHECKING:
+    from api.cli.services import CommandServices
+    from api.services.audit import AuditPage
     from common.db.audit import AuditEntry
     from common.db.request_effects import Effect
-    from common.db.session import Connection
-    from common.secrets import Keyring
 
 _MOST = 1000
 
@@ -35,37 +34,30 @@ def audit(
 
     With --request also what became of it: changes of the edges, the order, events and deliveries.
     """
-    from api.cli.database import run_in_database
-    from common.db.audit import list_entries
-    from common.db.request_effects import find_effects
+    from api.answers.audit import request_effect
+    from api.cli.services import run_with_services
+    from api.schemas.audit import AuditQuery
+    from api.services.audit import read_page
 
-    async def work(connection: Connection, _: Keyring) -> tuple[list[AuditEntry], list[Effect]]:
-        found = await list_entries(
-            connection,
-            before=before,
-            limit=limit,
-            application_id=application,
-            subject=subject,
-            request_id=request,
-        )
-        return found, [] if request is None else await find_effects(connection, request, found)
+    async def work(services: CommandServices) -> AuditPage:
+        query = AuditQuery(before, limit, subject, request)
+        return await read_page(services.database, query, application_id=application)
 
-    found, effects = run_in_database(work)
-    next_page = found[-1].id if len(found) == limit else None
+    page = run_with_services(work)
     if as_json:
-        shown = {"entries": [_shown(each) for each in found], "next": next_page}
-        print_json(shown if request is None else shown | {"caused": [asdict(each) for each in effects]})
+        shown = {"entries": [_shown(each) for each in page.entries], "next": page.next}
+        print_json(shown if request is None else shown | {"caused": [request_effect(each) for each in page.caused]})
     else:
-        _print_lines(found, effects, next_page)
+        _print_lines(page)
 
 
-def _print_lines(found: list[AuditEntry], effects: list[Effect], next_page: str | None) -> None:
-    for each in found:
+def _print_lines(page: AuditPage) -> None:
+    for each in page.entries:
         typer.echo(_entry_line(each))
-    for effect in effects:
+    for effect in page.caused:
         typer.echo(_effect_line(effect))
-    if next_page is not None:
-        typer.echo(f"there may be more: --before {next_page}", err=True)
+    if page.next is not None:
+        typer.echo(f"there may be more: --before {page.next}", err=True)
 
 
 def _entry_line(entry: AuditEntry) -> str:

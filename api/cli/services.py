@@ -13,6 +13,7 @@ from common.errors import OperatorError
 if TYPE_CHECKING:
     from api.errors import Refused
     from api.services.domain_operations import OperatorOperations
+    from api.services.installation import InstallationService
     from api.services.operator_applications import OperatorApplications
     from api.services.organisations import OrganisationService
     from api.services.own_certificates import OwnCertificateService
@@ -70,6 +71,17 @@ class CommandServices:
         from api.services.operator_applications import OperatorApplications
 
         return OperatorApplications(self.database, self.keyring)
+
+    @property
+    def installation(self) -> InstallationService:
+        """Return the service of the installation's state."""
+        from api.rules.plain_text import find_exposure
+        from api.services.installation import InstallationService
+        from common.clock import SystemClock
+        from common.db.ca_ledger import Limits
+
+        limits, exposure = Limits.of(self.settings), find_exposure(self.settings)
+        return InstallationService(self.database, limits, exposure, SystemClock())
 
     @property
     def webhooks(self) -> WebhookService:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,10 +12,9 @@ from api.cli.printing import AsJson, print_json
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from api.cli.services import CommandServices
     from common.db.monitor_nodes import MonitorNode
-    from common.db.session import Connection
     from common.db.status import Edge, InstallationStatus
-    from common.secrets import Keyring
     from common.settings import Settings
 
 _ASKED_WITHIN = timedelta(seconds=5)
@@ -26,21 +24,15 @@ _ASKED_WITHIN = timedelta(seconds=5)
 def status(as_json: AsJson = False) -> None:
     """Print what runs, what is due, and what needs a hand."""
     from api.answers.installation import operations
-    from api.cli.database import run_in_database
-    from api.rules.plain_text import find_exposure
-    from common.db.ca_ledger import Limits
-    from common.db.status import read_status
-    from common.installation_problems import list_problems
-    from common.settings import load
+    from api.cli.services import run_with_services
 
-    async def work(connection: Connection, _: Keyring) -> InstallationStatus:
-        return await read_status(connection, Limits.of(load(os.environ)))
+    async def work(services: CommandServices) -> tuple[Settings, InstallationStatus, list[str]]:
+        found = await services.installation.read()
+        return services.settings, found, services.installation.problems(found)
 
-    found = run_in_database(work)
-    settings = load(os.environ)
-    exposure = find_exposure(settings)
+    settings, found, of_installation = run_with_services(work)
     own = _examine_machine(settings, found.at)
-    problems = [*([f"{exposure}."] if exposure else []), *list_problems(found), *own.problems]
+    problems = [*of_installation, *own.problems]
     notices = [*found.notices, *own.notices]
     if as_json:
         print_json(operations(found, problems, notices))

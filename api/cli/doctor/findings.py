@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TypedDict
 
 
 class FindingState(StrEnum):
@@ -13,6 +13,15 @@ class FindingState(StrEnum):
     OK = "ok"
     NOTE = "note"  # works, or may; the operator should know
     BROKEN = "broken"
+
+
+class ShownFinding(TypedDict):
+    """A finding as `frontage doctor --json` prints it."""
+
+    subject: str
+    state: FindingState
+    seen: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +38,9 @@ class Finding:
         """Return what was seen, with the remedy where there is one."""
         return f"{self.seen}: {self.remedy}" if self.remedy else self.seen
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ShownFinding:
         """Return the finding as a JSON object."""
-        return asdict(self)
+        return {"subject": self.subject, "state": self.state, "seen": self.seen, "remedy": self.remedy}
 
 
 def ok(subject: str, seen: str) -> Finding:

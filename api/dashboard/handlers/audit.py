@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from aiohttp import web
 
@@ -10,11 +11,8 @@ from api.dashboard.access import find_application
 from api.dashboard.application_view import ApplicationView
 from api.dashboard.context import DashboardContext
 from api.dashboard.visitors import visitor_of
-from api.schemas.audit import is_request_id
-from common.db import audit
-from common.db.audit import AuditEntry
-from common.db.request_effects import Effect, find_effects
-from common.db.session import Connection
+from api.schemas.audit import AuditQuery, is_request_id
+from api.services.audit import read_page
 
 _LISTED = 50
 _ENTRY_ID = re.compile(r"aud_[0-9a-f]{34}")
@@ -29,62 +27,31 @@ class AuditPages:
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         """List the changes in all organisations that the visitor may see."""
-        visitor = visitor_of(request)
-        organisations = visitor.visible_organisation_ids
-        subject, before = _subject(request), _before(request)
-        async with self._context.database.connection() as connection:
-            found = await audit.list_entries(
-                connection,
-                before=before,
-                limit=_LISTED,
-                organisation_ids=organisations,
-                subject=subject,
-                request_id=_request_id(request),
-            )
-            effects = await _find_effects(connection, request, found)
-        return self._context.renderer.page(
-            request,
-            "audit.html",
-            entries=found,
-            effects=effects,
-            subject=subject or "",
-            of_request=_request_id(request) or "",
-            last=found[-1].id if len(found) == _LISTED else None,
-            is_first=before is None,
-            application=None,
-        )
+        organisations = visitor_of(request).visible_organisation_ids
+        shown = await self._read(request, organisation_ids=organisations)
+        return self._context.renderer.page(request, "audit.html", application=None, **shown)
 
     async def list_of_application(self, request: web.Request) -> web.StreamResponse:
         """List the changes of an application."""
         application = await find_application(self._context, request)
-        subject, before = _subject(request), _before(request)
-        async with self._context.database.connection() as connection:
-            found = await audit.list_entries(
-                connection,
-                before=before,
-                limit=_LISTED,
-                application_id=application.id,
-                subject=subject,
-                request_id=_request_id(request),
-            )
-            effects = await _find_effects(connection, request, found)
-        return self._view.page(
-            request,
-            "audit.html",
-            application,
-            entries=found,
-            effects=effects,
-            subject=subject or "",
-            of_request=_request_id(request) or "",
-            last=found[-1].id if len(found) == _LISTED else None,
-            is_first=before is None,
+        shown = await self._read(request, application_id=application.id)
+        return self._view.page(request, "audit.html", application, **shown)
+
+    async def _read(
+        self, request: web.Request, *, application_id: str | None = None, organisation_ids: list[str] | None = None
+    ) -> dict[str, Any]:
+        query = AuditQuery(_before(request), _LISTED, _subject(request), _request_id(request))
+        page = await read_page(
+            self._context.database, query, application_id=application_id, organisation_ids=organisation_ids
         )
-
-
-async def _find_effects(connection: Connection, request: web.Request, entries: list[AuditEntry]) -> list[Effect]:
-    """Return what the request that is looked for has caused; nothing where none is."""
-    request_id = _request_id(request)
-    return [] if request_id is None else await find_effects(connection, request_id, entries)
+        return {
+            "entries": page.entries,
+            "effects": page.caused,
+            "subject": query.subject or "",
+            "of_request": query.request_id or "",
+            "last": page.next,
+            "is_first": query.before is None,
+        }
 
 
 def _subject(request: web.Request) -> str | None:

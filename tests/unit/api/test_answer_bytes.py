@@ -31,6 +31,7 @@ from api.answers import (
 )
 from api.schemas import name_lists, queries
 from api.schemas.traffic import PERIODS
+from api.services.audit import AuditPage
 from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding, Nodes, Ownership, SeenRecord
 from api.services.domain_check import Assessed, DomainCheck
 from api.services.next_step import next_step
@@ -234,7 +235,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "members": lambda: organisations.member(Member(ADA, "viewer")),
     "account": lambda: organisations.account(ADA, [Membership(ACME, "owner")], KEY, AT),
     "keys": lambda: organisations.keys([KEY], LATER),
-    "audit": lambda: audit.audit_page([ENTRY], [Effect("change", NAME.text, "applied", AT)], 1),
+    "audit": lambda: audit.audit_page(AuditPage([ENTRY], [Effect("change", NAME.text, "applied", AT)], ENTRY.id)),
     "events": lambda: webhooks.events_page([EVENT], 1),
     "deliveries": lambda: webhooks.deliveries_page([DELIVERY], 2),
     "endpoint": lambda: [
