@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from common.db.domain_list import NEVER, PRODUCTS, ListKey, Sort
+from common.db.domain_list_query import NEVER, PRODUCTS, ListKey, Sort
 
 LONGEST = 1000
 _TEXT = re.compile(r"[!-~]{1,255}")

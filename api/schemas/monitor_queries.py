@@ -12,7 +12,7 @@ from api.errors import Refused, invalid_parameter
 from api.schemas import queries
 from api.schemas.monitor_bodies import parse_apex
 from api.schemas.queries import PartQuery
-from common.db import domain_list
+from common.db import domain_list_query
 from common.errors import InvalidName
 from common.names import parse_subdomain
 
@@ -20,7 +20,7 @@ DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 200
 MonitorSort = Literal["domain", "-domain", "date_added", "-date_added"]
 _LARGEST_OFFSET = 10**15
-_SORTS: dict[MonitorSort, domain_list.Sort] = {
+_SORTS: dict[MonitorSort, domain_list_query.Sort] = {
     "domain": "name",
     "-domain": "-name",
     "date_added": "added",

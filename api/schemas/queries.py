@@ -11,8 +11,8 @@ from multidict import MultiMapping
 
 from api.errors import UNRESOLVED, Refused, invalid_parameter
 from api.schemas import list_cursor
-from common.db import domain_list
-from common.db.domain_list import ListKey
+from common.db import domain_list_query
+from common.db.domain_list_query import ListKey
 from common.db.domains import Status
 from common.errors import InvalidName
 from common.names import DomainName, parse_domain
@@ -22,7 +22,7 @@ LARGEST_SIZE = 200
 LONGEST_SEARCH = 253
 ListSort = Literal["domain", "-domain", "createdAt", "-createdAt", "expiresAt", "-expiresAt"]
 _LARGEST_PAGE = 10**9
-_SORTS: dict[ListSort, domain_list.Sort] = {
+_SORTS: dict[ListSort, domain_list_query.Sort] = {
     "domain": "name",
     "-domain": "-name",
     "createdAt": "added",
@@ -45,7 +45,7 @@ class ListQuery:
 class PartQuery:
     """A part of a list that is sorted or searched; the next one begins after `after`."""
 
-    sort: domain_list.Sort
+    sort: domain_list_query.Sort
     text: str
     after: ListKey | None
     size: int
@@ -95,7 +95,7 @@ def parse_search(query: MultiMapping[str]) -> str:
     return text
 
 
-def parse_after(query: MultiMapping[str], sort: domain_list.Sort) -> ListKey | None:
+def parse_after(query: MultiMapping[str], sort: domain_list_query.Sort) -> ListKey | None:
     """Return where the part begins; None at the start of the list. Raises: `Refused`."""
     text = parse_optional_text(query, "after")
     if text is None:

@@ -21,7 +21,7 @@ from api.services.enrolment_refusals import to_refused
 from common.clock import Clock
 from common.db import domain_list, domain_pages, domains, monitor_nodes, orders, ownership
 from common.db.applications import Application
-from common.db.domain_list import DomainListQuery, ListKey
+from common.db.domain_list_query import DomainListQuery, ListKey
 from common.db.domain_pages import DomainPage, ListedDomain
 from common.db.domains import Domain, Product
 from common.db.pool import Connection, Database

@@ -17,9 +17,9 @@ from api.schemas.monitor_bodies import RecordsBody, RemovedRecordsBody, UnwatchB
 from api.schemas.monitor_queries import MonitorQuery
 from api.schemas.queries import PartQuery
 from common import monitored_changes
-from common.db import domain_list, monitor_health, monitor_nodes, monitored_domains
+from common.db import domain_list, domain_list_query, monitor_health, monitor_nodes, monitored_domains
 from common.db.applications import Application
-from common.db.domain_list import DomainListQuery
+from common.db.domain_list_query import DomainListQuery
 from common.db.monitor_health import MonitorHealth
 from common.db.monitored_domains import Labels, LastCheck, MonitoredDomain, MonitoredKey, MonitoredPage
 from common.db.pool import Database
@@ -65,7 +65,7 @@ class MonitorService:
 
     async def list_part(
         self, application: Application, query: PartQuery
-    ) -> tuple[MonitoredPage, domain_list.ListKey | None]:
+    ) -> tuple[MonitoredPage, domain_list_query.ListKey | None]:
         """Return a part of a sorted or searched list, and where the list goes on."""
         wanted = DomainListQuery([application.id], query.text, "monitor", None, query.sort, query.after, query.size)
         async with self.database.connection() as connection:

@@ -29,7 +29,7 @@ from common.accounts import Permission
 from common.db import (
     application_removal,
     audit,
-    domain_list,
+    domain_totals,
     setup_progress,
     target_sightings,
     users,
@@ -138,7 +138,7 @@ class ApplicationPages:
         """Show an application."""
         application = await find_application(self._context, request)
         async with self._context.database.connection() as connection:
-            totals = await domain_list.count_domains(connection, [application.id])
+            totals = await domain_totals.count_domains(connection, [application.id])
             endpoint = await webhook_endpoints.get_endpoint(connection, application.id)
             entries = await audit.list_entries(connection, before=None, limit=6, application_id=application.id)
             shown = await traffic.show(
@@ -185,7 +185,7 @@ class ApplicationPages:
 
     async def _totals(self, application_id: str) -> str:
         async with self._context.database.connection() as connection:
-            found = await domain_list.count_domains(connection, [application_id])
+            found = await domain_totals.count_domains(connection, [application_id])
         of = f"application={application_id}&"
         return into("totals", self._context.renderer.fragment("_totals.html", totals=found, of=of))
 

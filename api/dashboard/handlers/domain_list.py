@@ -17,9 +17,10 @@ from api.dashboard.visitors import visitor_of
 from api.rights import Roles
 from api.schemas.list_cursor import from_text, to_text
 from common.accounts import Permission
-from common.db import applications, domain_list, origin_outages
+from common.db import applications, domain_list, origin_outages, unwell_domains
 from common.db.applications import Application
-from common.db.domain_list import PRODUCTS, SORTS, STATUSES, DomainListQuery, ListKey, ListRow, Sort
+from common.db.domain_list import ListRow
+from common.db.domain_list_query import PRODUCTS, SORTS, STATUSES, DomainListQuery, ListKey, Sort
 from common.db.session import Connection
 
 _LISTED = 50
@@ -161,7 +162,7 @@ async def _with_failures(connection: Connection, wanted: DomainListQuery, rows: 
     shown = [replace(row, origin_fails=(row.application_id, row.name) in failing) for row in rows]
     if wanted.status != "problem" or wanted.after is not None or wanted.product == "monitor":
         return shown
-    unwell = await domain_list.list_unanswered(connection, wanted.applications, most=wanted.limit)
-    unwell += await domain_list.list_uncertified(connection, wanted.applications, most=wanted.limit)
+    unwell = await unwell_domains.list_unanswered(connection, wanted.applications, most=wanted.limit)
+    unwell += await unwell_domains.list_uncertified(connection, wanted.applications, most=wanted.limit)
     first = {row.key: row for row in unwell if wanted.text in row.name and wanted.product in (None, row.product)}
     return [*first.values(), *shown]

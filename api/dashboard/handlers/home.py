@@ -12,8 +12,17 @@ from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
 from api.notices import NO_EDGE, NO_MONITOR, describe_outage
 from api.rights import Roles
-from common.db import applications, audit, domain_list, edge_nodes, monitor_nodes, origin_outages
-from common.db.domain_list import DomainListQuery
+from common.db import (
+    applications,
+    audit,
+    domain_list,
+    domain_totals,
+    edge_nodes,
+    monitor_nodes,
+    origin_outages,
+    unwell_domains,
+)
+from common.db.domain_list_query import DomainListQuery
 from common.db.session import Connection
 
 _ATTENTION = 8
@@ -59,10 +68,10 @@ class HomePage:
     async def _read(self, connection: Connection, roles: Roles) -> dict[str, Any]:
         organisations = roles.visible_organisation_ids
         ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
-        totals = await domain_list.count_domains(connection, ids)
+        totals = await domain_totals.count_domains(connection, ids)
         part = await domain_list.list_part(connection, DomainListQuery(ids, status="problem", limit=_ATTENTION))
-        unanswered = await domain_list.list_unanswered(connection, ids, most=_ATTENTION)
-        failing = await domain_list.list_uncertified(connection, ids, most=_ATTENTION)
+        unanswered = await unwell_domains.list_unanswered(connection, ids, most=_ATTENTION)
+        failing = await unwell_domains.list_uncertified(connection, ids, most=_ATTENTION)
         return {
             "totals": totals,
             "attention": [*part.rows, *unanswered, *failing][:_ATTENTION],

@@ -10,7 +10,7 @@ import pytest
 
 from api.schemas.list_cursor import to_text
 from common.db import domains
-from common.db.domain_list import NEVER, ListKey, Sort
+from common.db.domain_list_query import NEVER, ListKey, Sort
 from common.domain_settings import DomainSettings
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from html import unescape
 
 import pytest
 
-from common.db import domain_list, domains
+from api.dashboard.handlers import domain_list as handler
+from common.db import domains
+from common.db.domain_list_query import DomainListQuery, SearchLimits
 from common.domain_settings import DomainSettings
 from tests.integration.dashboard.conftest import Browser, Dashboard, Page
 
@@ -79,9 +82,8 @@ async def test_the_overview_names_a_domain_whose_order_fails(dashboard: Dashboar
 
 
 async def test_a_search_that_found_nothing_yet_goes_on(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    for walked in ("_WINDOW", "_WALKED"):
-        monkeypatch.setattr(domain_list, walked, 2)
-    monkeypatch.setattr(domain_list, "_FEWEST_CHARACTERS", 100)  # not by index
+    limits = SearchLimits(window=2, walked=2, fewest_characters=100)  # not by index
+    monkeypatch.setattr(handler, "DomainListQuery", partial(DomainListQuery, limits=limits))
     page = await browser.get("/dashboard/domains?text=shop5")
     while "Search on" in page.text:
         assert names(page) == []

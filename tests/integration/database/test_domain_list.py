@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 
-from common.db import domain_list
-from common.db.domain_list import SORTS, STATUSES, DomainListQuery, ListPart, ListRow, Sort
+from common.db import domain_list, domain_totals
+from common.db.domain_list import ListRow
+from common.db.domain_list_query import SORTS, STATUSES, DomainListQuery, SearchLimits, Sort
 from common.db.pool import Connection, Database
 
 NAMES = 30
@@ -111,24 +113,22 @@ async def test_a_status_narrows_every_order(filled: Database) -> None:
             assert list(map(identity, found)) == [identity(row) for row in everything if row.status in words[status]]
 
 
-async def test_a_search_goes_on_where_its_walk_ended(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_goes_on_where_its_walk_ended(filled: Database) -> None:
     """Parts of a few names, or of none, and each name that fits once; no index finds one character."""
-    for walked in ("_WALKED", "_WINDOW"):
-        monkeypatch.setattr(domain_list, walked, 40)
+    few = SearchLimits(window=40, walked=40)
     for applications in (["a"], ["a", "b"], None):
         for sort in SORTS:
             everything = await walk(filled, DomainListQuery(applications, sort=sort, limit=1000))
-            found = await walk(filled, DomainListQuery(applications, text="1", sort=sort, limit=3))
+            found = await walk(filled, DomainListQuery(applications, text="1", sort=sort, limit=3, limits=few))
             assert list(map(identity, found)) == [identity(row) for row in everything if "1" in row.name]
 
 
 @pytest.mark.parametrize("fewest", [1, 3])
 async def test_a_search_of_several_applications_misses_no_name_where_one_has_most(
-    filled: Database, monkeypatch: pytest.MonkeyPatch, fewest: int
+    filled: Database, fewest: int
 ) -> None:
     """Each walk ends before names that were not read, whichever application has them."""
-    for constant, value in {"_WALKED": 8, "_WINDOW": 8, "_FEWEST_OWN": fewest}.items():
-        monkeypatch.setattr(domain_list, constant, value)
+    few = SearchLimits(window=8, walked=8, fewest_own=fewest)
     partner = ["a", "b", "c", "d", "e"]
     async with filled.transaction() as connection:
         await connection.execute(
@@ -142,20 +142,38 @@ async def test_a_search_of_several_applications_misses_no_name_where_one_has_mos
     for sort in SORTS:
         for status in (None, *STATUSES):
             everything = await walk(filled, DomainListQuery(partner, status=status, sort=sort, limit=1000))
-            found = await walk(filled, DomainListQuery(partner, text="1", status=status, sort=sort, limit=3))
+            found = await walk(
+                filled, DomainListQuery(partner, text="1", status=status, sort=sort, limit=3, limits=few)
+            )
             assert list(map(identity, found)) == [identity(row) for row in everything if "1" in row.name]
 
 
-async def test_a_search_by_index_that_takes_long_is_given_up(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def sleep(connection: Connection, _: DomainListQuery) -> ListPart:
-        await connection.execute("select pg_sleep(600)")
-        raise AssertionError
+class SlowIndex:
+    """A connection on which what reads the index of name parts takes ten minutes."""
 
-    expected = await walk(filled, DomainListQuery(["a"], text="shop0", limit=100))
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.slept = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    async def fetch(self, statement: str, *values: Any) -> Any:
+        if "name_grams" not in statement:
+            return await self._connection.fetch(statement, *values)
+        self.slept += 1
+        return await self._connection.fetch("select pg_sleep(600)")
+
+
+async def test_a_search_by_index_that_takes_long_is_given_up(filled: Database) -> None:
+    wanted = DomainListQuery(["a"], text="shop0", limit=100, limits=SearchLimits(window=3, walked=199))
+    expected = await walk(filled, replace(wanted, limits=SearchLimits()))
     assert len(expected) == 12
-    monkeypatch.setattr(domain_list, "_WINDOW", 3)
-    monkeypatch.setattr(domain_list, "_read", sleep)
-    assert await walk(filled, DomainListQuery(["a"], text="shop0", limit=100)) == expected
+    async with filled.connection() as connection:
+        slow = SlowIndex(connection)
+        part = await domain_list.list_part(cast("Connection", slow), wanted)
+    assert slow.slept == 1
+    assert part.rows == expected
 
 
 @pytest.mark.parametrize("window", [2_000, 3], ids=["walked", "by index"])
@@ -163,12 +181,9 @@ async def test_a_search_by_index_that_takes_long_is_given_up(filled: Database, m
     ("text", "count"),
     [("shop0", 20), ("07.x", 2), ("op", 60), ("hop", 60), ("ww", 30), ("%", 0), ("_", 0), ("m1.t", 2)],
 )
-async def test_a_part_of_a_name_is_found(
-    filled: Database, monkeypatch: pytest.MonkeyPatch, text: str, count: int, window: int
-) -> None:
+async def test_a_part_of_a_name_is_found(filled: Database, text: str, count: int, window: int) -> None:
     """What is searched for is no pattern."""
-    monkeypatch.setattr(domain_list, "_WINDOW", window)
-    found = await walk(filled, DomainListQuery(None, text=text, limit=100))
+    found = await walk(filled, DomainListQuery(None, text=text, limit=100, limits=SearchLimits(window=window)))
     assert len(found) == count
     assert all(text in row.name for row in found)
 
@@ -185,7 +200,7 @@ async def test_status_and_product_narrow_the_list(filled: Database) -> None:
 @pytest.mark.parametrize("applications", [None, ["a"], ["a", "b"]], ids=str)
 async def test_totals_are_those_of_the_list(filled: Database, applications: list[str] | None) -> None:
     async with filled.connection() as connection:
-        totals = await domain_list.count_domains(connection, applications)
+        totals = await domain_totals.count_domains(connection, applications)
     rows = await walk(filled, DomainListQuery(applications, limit=1000))
     assert totals.active + totals.inactive == sum(row.product != "monitor" for row in rows)
     assert totals.monitored == sum(row.product == "monitor" for row in rows)

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from bench.blocks import count_blocks
-from common.db import domain_list
-from common.db.domain_list import SORTS, STATUSES, DomainListQuery
+from common.db import domain_list, unwell_domains
+from common.db.domain_list_query import SORTS, STATUSES, DomainListQuery, SearchLimits
 from common.db.pool import Connection, Database
 
 ROWS = 8_000
@@ -126,7 +126,7 @@ async def test_few_orders_are_read_to_find_those_that_fail(filled: Database) -> 
         for applications in (["a"], [f"p{number}" for number in range(250)], None):
             for seen in (Explained(connection), KeptPlans(connection)):
                 as_connection = cast("Connection", seen)
-                await domain_list.list_uncertified(as_connection, applications, most=LIMIT)
+                await unwell_domains.list_uncertified(as_connection, applications, most=LIMIT)
                 whole = [node for node in nodes(seen.plans[0]) if node["Node Type"] == "Seq Scan"]
                 assert [node["Relation Name"] for node in whole if node["Relation Name"] != "applications"] == []
 
@@ -202,11 +202,9 @@ async def test_a_search_of_many_applications_reads_few_names_of_each(filled: Dat
         await connection.execute(_MONITORED_OF_PARTNER, 101)
         await connection.execute("vacuum analyze monitored_domains")
         explained = Explained(connection)
-        wanted = DomainListQuery(partner, "ab", "monitor", limit=200)  # no index finds two characters
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(domain_list, "_WINDOW", 500)
-            patched.setattr(domain_list, "_WALKED", 1_000)
-            part = await domain_list.list_part(cast("Connection", explained), wanted)
+        limits = SearchLimits(window=500, walked=1_000)
+        wanted = DomainListQuery(partner, "ab", "monitor", limit=200, limits=limits)  # no index finds two characters
+        part = await domain_list.list_part(cast("Connection", explained), wanted)
         everything = await domain_list.list_part(connection, replace(wanted, text="", limit=12_000))
     (plan,) = explained.plans  # a longer walk would read the same
     assert rows_read(plan) <= 2 * 10 * 101 + 200

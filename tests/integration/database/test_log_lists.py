@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.blocks import count_blocks
-from common.db import domain_list, events
+from common.db import domain_totals, events
 from common.db.pool import Database
 from tests.integration.replica.parts import add_application
 
@@ -65,6 +65,6 @@ async def test_totals_read_no_tallies_of_short_spans(database: Database) -> None
         await connection.execute("vacuum analyze domain_tallies, domains")
     blocks: list[int] = []
     async with database.transaction() as connection, count_blocks(connection, blocks):
-        totals = await domain_list.count_domains(connection, [APPLICATION])
+        totals = await domain_totals.count_domains(connection, [APPLICATION])
     assert (totals.active, totals.inactive) == (1000, 0)
     assert blocks[0] <= FEW_BLOCKS

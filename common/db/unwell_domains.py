@@ -1,0 +1,81 @@
+"""Domains that are active and yet need a look: without a certificate, or with an origin that gives no answer.
+
+Owns no table. The rows are those of the list of domains (`common.db.domain_list`).
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from common.db.domain_list import ListRow
+from common.db.domain_list_query import ListKey
+from common.db.order_queue import AWAITED
+from common.db.session import Connection
+
+_MOST_ORDERS_READ = 1_000
+_UNCERTIFIED = f"""
+    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name
+    from (select domain, state from orders where {AWAITED.listed} and {{whose}} limit {_MOST_ORDERS_READ}) o
+    join domains d on d.domain = o.domain and d.active_until > now()
+    join applications a on a.id = d.application_id
+    where o.state = 'failed'
+        and not exists (select from certificates c where c.domain = d.domain and c.released_at is null)
+    order by d.domain, d.product limit $1
+"""
+
+
+async def list_uncertified(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
+    """Return active domains without a certificate whose orders failed: those among `_MOST_ORDERS_READ` orders."""
+    if applications is None:
+        rows = await connection.fetch(_UNCERTIFIED.format(whose="true"), most)
+    else:
+        rows = await connection.fetch(_UNCERTIFIED.format(whose="application_id = any($2)"), most, list(applications))
+    return [
+        ListRow(
+            ListKey(row["domain"], row["product"], row["application_id"], row["created_at"], row["active_until"], True),
+            row["application_name"],
+            "active",
+            None,
+            False,
+        )
+        for row in rows
+    ]
+
+
+_UNANSWERED = """
+    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, c.not_after
+    from origin_outages o
+    join applications a on a.id = o.application_id
+    join lateral (
+        (select * from domains where application_url is not null and application_id = o.application_id
+            and (application_url = o.origin or starts_with(application_url, o.origin || '/')) limit $1)
+        union all
+        (select * from domains
+            where application_url is null and redirect_to is null and application_id = o.application_id
+                and (a.application_url = o.origin or starts_with(a.application_url, o.origin || '/')) limit $1)
+    ) d on d.active_until > now()
+    left join certificates c on c.domain = d.domain and c.released_at is null
+    where o.reported_at is not null and {whose}
+    order by d.domain, d.product limit $1
+"""
+
+
+async def list_unanswered(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
+    """Return active domains whose origin is reported to fail (`common.db.origin_outages`)."""
+    if applications is None:
+        rows = await connection.fetch(_UNANSWERED.format(whose="true"), most)
+    else:
+        rows = await connection.fetch(_UNANSWERED.format(whose="o.application_id = any($2)"), most, list(applications))
+    return [
+        ListRow(
+            ListKey(row["domain"], row["product"], row["application_id"], row["created_at"], row["active_until"], True),
+            row["application_name"],
+            "active",
+            row["not_after"],
+            False,
+            True,
+        )
+        for row in rows
+    ]
