@@ -45,7 +45,7 @@ from common.connect.settlement import LEASE_SECONDS, Settlement, keep_lease
 from common.connect.ways.problems import WayFailed
 from common.connect.zone_inspection import READ_BACK_SECONDS, CouldNotInspect, ZoneInspection, as_wanted
 from common.connect.zone_inspector import ZoneInspector
-from common.db import connect_configurations, connect_flows, domain_connect_keys, domains, shares
+from common.db import connect_configurations, connect_flows, domain_connect_keys, domains, flow_ends, shares
 from common.db.applications import Application
 from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
 from common.db.domains import CertificateState
@@ -184,9 +184,9 @@ class ConnectService:
     async def refuse_ended(self, flow: Flow) -> None:
         """Refuse a flow whose link, configuration or secret was taken back. Raises: `Refused`."""
         async with self.database.connection() as connection:
-            end = await connect_flows.find_end(connection, flow.id)
+            end = await flow_ends.find_end(connection, flow.id)
         if end is not None:
-            raise Refused(FLOW_STATE, code=end, hint=connect_flows.ENDS[end])
+            raise Refused(FLOW_STATE, code=end, hint=flow_ends.ENDS[end])
 
     async def certificates(self, flow: Flow) -> dict[str, CertificateState]:
         """Of the names that the flow has enrolled."""
@@ -286,7 +286,7 @@ class ConnectService:
         """
         async with self.database.connection() as connection:
             flow = await connect_flows.find_any(connection, flow_id)
-            if flow is None or await connect_flows.find_end(connection, flow.id) is not None:
+            if flow is None or await flow_ends.find_end(connection, flow.id) is not None:
                 return False
         for _ in range(_MOST_TRIES):
             if flow is None or flow.handover is None or not _is_expected(flow.handover, state):

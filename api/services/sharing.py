@@ -15,7 +15,7 @@ from api.schemas.connect import ShareBody
 from api.services.credentials import refuse_ended_key
 from api.services.placeholder_values import placeholder_values_of
 from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
-from common.db import connect_flows, shares
+from common.db import connect_flows, flow_ends, shares
 from common.db.applications import Application
 from common.db.connect_flows import Flow
 from common.db.pool import Connection, Database
@@ -156,9 +156,9 @@ class SharingService:
 
 async def _hold_flow(connection: Connection, flow: Flow) -> None:
     """Keep the flow from being ended until the transaction is over. Raises: `Refused` where it has ended."""
-    end = await connect_flows.find_end(connection, flow.id, locks=True)
+    end = await flow_ends.find_end(connection, flow.id, locks=True)
     if end is not None:
-        raise Refused(FLOW_STATE, code=end, hint=connect_flows.ENDS[end])
+        raise Refused(FLOW_STATE, code=end, hint=flow_ends.ENDS[end])
 
 
 def _prefilled(configuration: Configuration) -> tuple[str | None, str | None]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from common.db import connect_flows, shares
+from common.db import flow_ends, shares
 from common.db.applications import is_of_living_secret
 from common.db.session import Connection
 from common.errors import FrontageError
@@ -160,7 +160,7 @@ async def remove(connection: Connection, application_id: str, configuration_id: 
     if config is None:
         return None
     await shares.revoke_of_configuration(connection, configuration_id)
-    await connect_flows.end_of_configuration(connection, configuration_id)
+    await flow_ends.end_of_configuration(connection, configuration_id)
     return config
 
 

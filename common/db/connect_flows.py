@@ -11,7 +11,7 @@ Rules
     no credentials, ever: a plan that needs them is written by the request that brought them
     `vouched`: its values were given with full rights, or are those of a registered configuration or of such a link
     `by_browser`: a token with a scope began it or chose its domain, so it changes no name that is enrolled already
-    `ended`: the link or the configuration that it came from was taken back; it goes no further (`find_end`)
+    `ended`: the link or the configuration that it came from was taken back; it goes no further (`common.db.flow_ends`)
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module
@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Protocol, TypedDict, TypeVar, Unpack, runtime_checkable
@@ -29,7 +29,6 @@ from typing import Any, Protocol, TypedDict, TypeVar, Unpack, runtime_checkable
 from asyncpg import Record
 
 from common.actors import current_request_id
-from common.db.applications import is_of_living_secret
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
@@ -53,12 +52,6 @@ _ID = re.compile(r"flw_[0-9a-f]{32}")
 
 _TABLE = ClaimTable("connect_flows", key="id")
 
-_COLUMNS = """id, application_id, job_id, user_id, state, version, config, warnings, domain, subdomain, requested,
-    looked, plan, way, journal, statuses, enrolments, handover, error, created_at, updated_at, since, looks,
-    completed_at, added_at, erase_at, due_at, fence, attempts, request_id, vouched, by_browser, share_id,
-    configuration_id, secret_generation, by_key"""
-
-
 _T = TypeVar("_T")
 
 
@@ -79,7 +72,7 @@ class FlowChanged(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A flow of the connect modal.
+    """A flow of the connect modal: each field is a column of the same name.
 
     JSON columns are types of `common.flows`, but for `config`: the partner's own document, kept as it was sent, which
     `common.connect.configuration` parses where it counts. Claimed or not, `fence` and `attempts` are the row's.
@@ -148,6 +141,10 @@ class Flow:
         if self.domain is None:
             return None
         return f"{self.subdomain}.{self.domain}" if self.subdomain else self.domain
+
+
+_FIELDS = tuple(field.name for field in fields(Flow))
+_COLUMNS = ", ".join(_FIELDS)
 
 
 class Changes(TypedDict, total=False):
@@ -383,58 +380,6 @@ def _as_stored(given: object) -> object:
     return [_as_stored(each) for each in given] if isinstance(given, list | tuple) else given
 
 
-# What ends a flow from outside ---------------------------------------------------------------------------------------
-
-LINK_REVOKED = "link_revoked"
-CONFIGURATION_REMOVED = "configuration_removed"
-KEY_REVOKED = "key_revoked"
-SECRET_ENDED = "secret_ended"  # noqa: S105 - a code
-ENDS: Mapping[str, str] = MappingProxyType(
-    {
-        LINK_REVOKED: "the sharing link was revoked: ask for a new one",
-        CONFIGURATION_REMOVED: "the application has removed the configuration: begin again from its page",
-        KEY_REVOKED: "the API key that the set-up began with was revoked: begin again",
-        SECRET_ENDED: "the application has replaced the secret that the set-up began with: begin again",
-    }
-)
-"""Why a flow goes no further, by the code."""
-
-_END = """update connect_flows set ended = $2, due_at = case when due_at is not null then clock_timestamp() end
-    where {} = any($1) and ended is null"""
-
-
-async def end_of_links(connection: Connection, share_ids: Collection[str]) -> None:
-    """End the flows that were opened by these links: a monitor closes them."""
-    await connection.execute(_END.format("share_id"), list(share_ids), LINK_REVOKED)
-    await wake(connection)
-
-
-async def end_of_configuration(connection: Connection, configuration_id: str) -> None:
-    """End the flows of a registered configuration, as `end_of_links`."""
-    await connection.execute(_END.format("configuration_id"), [configuration_id], CONFIGURATION_REMOVED)
-    await wake(connection)
-
-
-async def end_of_key(connection: Connection, key_id: str) -> None:
-    """End the flows that an API key began, as `end_of_links`."""
-    await connection.execute(_END.format("by_key"), [key_id], KEY_REVOKED)
-    await wake(connection)
-
-
-async def find_end(connection: Connection, flow_id: str, *, locks: bool = False) -> str | None:
-    """Return why the flow goes no further, as a code; None while it may.
-
-    `locks`: it is not ended before the caller's transaction is.
-    """
-    end: str | None = await connection.fetchval(
-        f"select coalesce(ended, case when not {is_of_living_secret('connect_flows')} then $2 end)"
-        f" from connect_flows where id = $1 {'for no key update' if locks else ''}",
-        flow_id,
-        SECRET_ENDED,
-    )
-    return end
-
-
 # As claimed work ---------------------------------------------------------------------------------------------------
 
 _DUE = f"""
@@ -448,7 +393,7 @@ _CLAIM = f"""
         for update skip locked
     )
     update connect_flows set {ClaimTable.taken("$2")} from due where connect_flows.id = due.id
-    returning {", ".join(f"connect_flows.{column.strip()}" for column in _COLUMNS.split(","))}
+    returning {", ".join(f"connect_flows.{column}" for column in _FIELDS)}
 """
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from common.db import connect_configurations, connect_flows, shares
+from common.db import connect_configurations, flow_ends, shares
 from common.db.session import Connection
 
 
@@ -29,7 +29,7 @@ async def end_of_key(connection: Connection, key_id: str) -> list[RemovedConfigu
     it. Flows come first: a link is made from a flow only while the flow is locked and has not ended.
     Returns the configurations that ended, which the audit log names.
     """
-    await connect_flows.end_of_key(connection, key_id)
+    await flow_ends.end_of_key(connection, key_id)
     removed = []
     for row in await connection.fetch(
         "select id, application_id from connect_configurations where by_key = $1 order by id", key_id

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from common.db import connect_flows
+from common.db import flow_ends
 from common.db.applications import is_of_living_secret
 from common.db.session import Connection
 from common.errors import FrontageError
@@ -207,7 +207,7 @@ async def _end_derived(connection: Connection, revoked: Collection[str]) -> None
     A link that is being derived from a revoked one is there once that one's lock is free.
     """
     while revoked:
-        await connect_flows.end_of_links(connection, revoked)
+        await flow_ends.end_of_links(connection, revoked)
         revoked = await _fetch_ids(
             connection, "delete from shares where parent_id = any($1) returning id", list(revoked)
         )

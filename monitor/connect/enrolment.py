@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from common import monitored_changes
 from common.actors import Actor, acting
 from common.connect.rights import is_own_enrolment
-from common.db import connect_flows
+from common.db import connect_flows, flow_ends
 from common.db.applications import Application, get_application
 from common.db.connect_flows import Flow
 from common.db.monitored_domains import Labels, MonitoredKey
@@ -32,7 +32,7 @@ _OWN_HINTS: Mapping[str, str] = {
     "already_enrolled": WORDS[EnrolmentCode.ENROLLED_OTHERWISE].person,
     "outside_configuration": "it would lead elsewhere than the application's settings or a registered configuration do:"
     " have the application's server register the configuration",
-    **connect_flows.ENDS,
+    **flow_ends.ENDS,
 }
 """Of what only flows refuse."""
 
@@ -147,7 +147,7 @@ async def _refuse_ended(connection: Connection, flow: Flow) -> None:
 
     Raises: `_Failed`.
     """
-    end = await connect_flows.find_end(connection, flow.id, locks=True)
+    end = await flow_ends.find_end(connection, flow.id, locks=True)
     if end is not None:
         raise _Failed(end)
 

@@ -27,7 +27,7 @@ from common.connect.settlement import Settlement
 from common.connect.ways.problems import WayFailed
 from common.connect.zone_inspection import CouldNotInspect, ZoneInspection
 from common.connect.zone_inspector import ZoneInspector
-from common.db import connect_flows, shares
+from common.db import connect_flows, flow_ends, shares
 from common.db.connect_flows import Changes, Flow
 from common.db.pool import Connection, Database
 from common.flow_states import Move, State, is_possible, next_state
@@ -109,11 +109,11 @@ class FlowSteps:
     async def _end(self, flow: Flow) -> bool:
         """Close a flow whose link, configuration, key or secret was taken back, and return whether it was."""
         async with self.database.connection() as connection:
-            end = await connect_flows.find_end(connection, flow.id)
+            end = await flow_ends.find_end(connection, flow.id)
         if end is None or not is_possible(flow.state, Move.END):
             return False
         message = f"The set-up of {flow.host or 'the domain'} was ended."
-        error = FlowProblem(end, message, connect_flows.ENDS[end])
+        error = FlowProblem(end, message, flow_ends.ENDS[end])
         await self._settle(flow, state=next_state(flow.state, Move.END), error=error, due_at=None)
         return True
 
@@ -168,7 +168,7 @@ class FlowSteps:
     async def _time_out(self, flow: Flow, changes: Changes) -> None:
         """End the search for records after `TIMEOUT`, with an event."""
         async with self.database.transaction() as connection:
-            if await connect_flows.find_end(connection, flow.id, locks=True) is not None:
+            if await flow_ends.find_end(connection, flow.id, locks=True) is not None:
                 await connect_flows.settle(connection, flow, **changes)  # it is due: the next step closes it
                 return
             state = next_state(flow.state, Move.TIME_OUT)
