@@ -10,13 +10,10 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
 
 from api.access import Access
 from api.connect.dynamic_update import DynamicUpdate
 from api.connect.provider_api import ProviderApis
-from api.connect.resolution import ChosenDomain, choose_domain, resolve
 from api.connect.returning import Returned
 from api.connect.signing import apply_url
 from api.errors import (
@@ -34,11 +31,12 @@ from api.errors import (
 )
 from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, UndoBody
 from api.services.credentials import refuse_ended_key
+from api.services.flow_domains import changes_of_domain, understood
+from api.services.flow_moves import MOST_TRIES, busy, move_flow, possible_state
 from api.services.flow_sources import FlowSource, FlowSources, refuse_beyond_rights
-from api.services.placeholder_values import placeholder_values_of
 from common.clock import Clock
 from common.connect import flow_events
-from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
+from common.connect.configuration import Configuration, parse_configuration
 from common.connect.domain_connect.offer import Offer
 from common.connect.plan import believe_zone, is_changed_since, journal_of, plan_undo
 from common.connect.settlement import LEASE_SECONDS, Settlement, keep_lease
@@ -50,33 +48,17 @@ from common.db.applications import Application
 from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
 from common.db.domains import CertificateState
 from common.db.pool import Connection, Database
-from common.errors import FenceLost, InvalidName
-from common.flow_states import Move, NotPossible, State, next_state
+from common.errors import FenceLost
+from common.flow_states import Move, State, next_state
 from common.flows.enrolments import ProductEnrolment, pending_again
 from common.flows.handover import Handover
 from common.flows.plan import IN_ZONE, Change, JournalEntry, Plan
 from common.flows.ways import ProviderApiWay, Way, WayName
-from common.names import parse_domain
 from common.secrets import Keyring
 from common.settings import Settings
 
-_MOST_TRIES = 3
 _FULL_SECONDS = 60.0
 _STATE_BYTES = 24
-
-_IN_WORDS: Mapping[Move, str] = MappingProxyType(
-    {
-        Move.CHOOSE: "take another domain",
-        Move.INSPECT: "be planned again",
-        Move.APPLY: "be applied",
-        Move.HAND_OVER: "be applied",
-        Move.SEARCH_AGAIN: "be checked",
-        Move.ENROL_AGAIN: "be checked",
-        Move.UNDO: "be undone",
-        Move.CLOSE: "be closed",
-    }
-)
-"""What a person asked of a flow."""
 
 Write = Callable[[Sequence[Change]], Awaitable[None]]
 """Writes changes into a zone. Raises: `WayFailed`."""
@@ -124,7 +106,7 @@ class ConnectService:
         """
         application = access.application
         source = await self.sources.find(access, body)
-        configuration = _understood(parse_configuration, source.config)
+        configuration = understood(parse_configuration, source.config)
         refuse_beyond_rights(access, source, configuration)
         if configuration.power and not application.connect:
             raise Refused(
@@ -132,7 +114,10 @@ class ConnectService:
                 code="connect_subscription_required",
                 hint="power through the modal needs a subscription to it: frontage app set ID --connect on",
             )
-        chosen = self._chosen(access, configuration, body, source.rights.share_id)
+        chosen: Changes | None = None
+        if (text := body.domain or configuration.prefilled_domain or access.domain) is not None:
+            chosen = self._choose(access, configuration, text, body.subdomain, source.rights.share_id)
+            chosen |= {"state": State.CHECKING}
         try:
             async with self.database.transaction() as connection:
                 await self._hold_source(connection, application, source)
@@ -199,11 +184,16 @@ class ConnectService:
     async def choose(self, flow: Flow, access: Access, body: DomainBody) -> Flow:
         """Choose the domain of a flow. Raises: `Refused`."""
         _refuse_written(flow)
-        configuration = _understood(parse_configuration, dict(flow.config))
-        changes = self._changes_of(access, configuration, body.domain, body.subdomain, flow.share_id)
+        configuration = understood(parse_configuration, dict(flow.config))
+        changes = self._choose(access, configuration, body.domain, body.subdomain, flow.share_id)
         if access.is_browsers:
             changes["by_browser"] = True
         return await self._move(flow, Move.CHOOSE, lambda _: changes)
+
+    def _choose(
+        self, access: Access, configuration: Configuration, text: str, subdomain: str | None, share_id: str | None
+    ) -> Changes:
+        return changes_of_domain(self.settings, access, configuration, text, subdomain, share_id, self.clock.now())
 
     async def look(self, flow: Flow) -> Flow:
         """Look at the zone again, for a new plan."""
@@ -212,7 +202,7 @@ class ConnectService:
 
     async def apply(self, flow: Flow, body: ApplyBody) -> Flow:
         """Write exactly the plan that was shown, or nothing. Raises: `Refused`."""
-        _possible(flow, Move.APPLY)
+        possible_state(flow, Move.APPLY)
         if flow.plan is None or flow.plan.digest != body.digest:
             raise Refused(
                 PLAN_CHANGED,
@@ -288,7 +278,7 @@ class ConnectService:
             flow = await connect_flows.find_any(connection, flow_id)
             if flow is None or await flow_ends.find_end(connection, flow.id) is not None:
                 return False
-        for _ in range(_MOST_TRIES):
+        for _ in range(MOST_TRIES):
             if flow is None or flow.handover is None or not _is_expected(flow.handover, state):
                 return False
             changes: Changes = {"handover": _returned(flow.handover, returned)}
@@ -356,7 +346,7 @@ class ConnectService:
             try:
                 return await self.settlement.settle(held, now, problem)
             except FenceLost as error:  # this process stood still for so long that a monitor has settled the flow
-                raise _busy() from error
+                raise busy() from error
 
     async def _begin(self, flow: Flow, move: Move, way: WayName, journal: tuple[JournalEntry, ...]) -> Flow:
         try:
@@ -371,14 +361,14 @@ class ConnectService:
                     error=None,
                 )
         except FlowChanged as error:
-            raise _busy() from error
+            raise busy() from error
 
     async def undo(self, flow: Flow, body: UndoBody) -> Flow:
         """Put back what was there, and take away what was added; what others have changed since is left alone.
 
         Raises: `Refused`, with what was changed since, until the person agrees to it by its digest.
         """
-        _possible(flow, Move.UNDO)
+        possible_state(flow, Move.UNDO)
         tried = _tried(flow.journal)
         now = await self.inspector.read_sets(flow, [entry.change.key for entry in tried])
         if len(now) < len(tried):
@@ -432,68 +422,7 @@ class ConnectService:
         to: State | None = None,
         completed: bool = False,
     ) -> Flow:
-        """`to`: the state, where the move goes on at once. `completed`: the person has done their part.
-
-        Raises: `Refused`.
-        """
-        for _ in range(_MOST_TRIES):
-            state = _possible(flow, move)
-            try:
-                async with self.database.transaction() as connection:
-                    moved = await connect_flows.move(connection, flow, **(changes(flow) | {"state": to or state}))
-                    return await flow_events.complete(connection, moved, self.clock.now()) if completed else moved
-            except FlowChanged:
-                async with self.database.connection() as connection:
-                    flow = await connect_flows.find(connection, flow.id, flow.application_id) or flow
-        raise _busy()
-
-    def _chosen(
-        self, access: Access, configuration: Configuration, body: ConnectBody, share_id: str | None
-    ) -> Changes | None:
-        text = body.domain or configuration.prefilled_domain or access.domain
-        if text is None:
-            return None
-        changes = self._changes_of(access, configuration, text, body.subdomain, share_id)
-        return changes | {"state": State.CHECKING}
-
-    def _changes_of(
-        self, access: Access, configuration: Configuration, text: str, subdomain: str | None, share_id: str | None
-    ) -> Changes:
-        """Return what a chosen domain changes in a flow. Raises: `Refused`."""
-        chosen: ChosenDomain = _understood(choose_domain, configuration, text, subdomain)
-        access.refuse_other_domain(chosen.domain)
-        if access.is_browsers and share_id is not None:
-            _refuse_other_than_shared(configuration, chosen)
-        requested = _understood(
-            resolve, configuration, chosen, placeholder_values_of(access.application, self.settings)
-        )
-        return {
-            "domain": chosen.domain,
-            "subdomain": chosen.subdomain,
-            "requested": requested,
-            "handover": None,
-            "looked": None,
-            "plan": None,
-            "statuses": [],
-            "error": None,
-            "due_at": self.clock.now(),
-        }
-
-
-def _refuse_other_than_shared(configuration: Configuration, chosen: ChosenDomain) -> None:
-    """Refuse another domain than that of the sharing link. Raises: `Refused`."""
-    shared = configuration.prefilled_domains
-    if shared and not any(_is_in(each, chosen.domain) for each in shared):
-        raise Refused(
-            FORBIDDEN, code="domain", hint="the sharing link is for another domain: connect the one that it names"
-        )
-
-
-def _is_in(name: str, apex: str) -> bool:
-    try:
-        return parse_domain(name).registrable == apex
-    except InvalidName:
-        return False
+        return await move_flow(self.database, self.clock, flow, move, changes, to=to, completed=completed)
 
 
 def _tried(journal: Sequence[JournalEntry]) -> list[JournalEntry]:
@@ -510,20 +439,6 @@ def _returned(handover: Handover, returned: Returned) -> Handover:
     return Handover(handover.url, None, returned.outcome, returned.error, returned.description)
 
 
-def _possible(flow: Flow, move: Move) -> State:
-    """Return the state after the move. Raises: `Refused`."""
-    try:
-        return next_state(flow.state, move)
-    except NotPossible as error:
-        words = _IN_WORDS.get(move, "do this")
-        hint = f"a flow that is {flow.state.replace('_', ' ')} cannot {words}: read it again to see where it is"
-        raise Refused(FLOW_STATE, code=f"flow_{flow.state}", hint=hint) from error
-
-
-def _busy() -> Refused:
-    return Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: read it again")
-
-
 def _is_expected(handover: Handover, state: str) -> bool:
     expected = handover.state
     return expected is not None and hmac.compare_digest(expected.encode(), state.encode())
@@ -536,11 +451,3 @@ def _refuse_written(flow: Flow) -> None:
             code="flow_has_written",
             hint=f"the flow has written into the zone of {flow.domain}: undo that first",
         )
-
-
-def _understood(parse: Callable[..., Any], *given: Any) -> Any:
-    """Parse a configuration. Raises: `Refused`, naming the key and what was expected."""
-    try:
-        return parse(*given)
-    except InvalidConfiguration as error:
-        raise Refused(invalid_parameter(error.key), code=error.code, hint=f"expected {error}") from error
