@@ -42,6 +42,7 @@ from common.db.pool import Database
 from common.dns import Resolver
 from common.domain_check.rdap import RdapClient
 from common.edge_probe import HttpEdgeProbe, probing_policy
+from common.enrolment.delegations import Delegations
 from common.enrolment.domain_claims import DomainClaims
 from common.enrolment.eligibility import ServiceTargets
 from common.enrolment.enrolling import Enrolling
@@ -155,7 +156,14 @@ class ApiWiring:
 
     def _enrolment(self, probe: HttpEdgeProbe, probe_origin: OriginProbe) -> EnrolmentService:
         targets = ServiceTargets.of(self.settings)
-        claims = DomainClaims(self.database, self.resolver, targets, self._own_names, probe)
+        claims = DomainClaims(
+            self.database,
+            self.resolver,
+            targets,
+            self._own_names,
+            probe,
+            Delegations(self.database, self.settings.acme_dns_zone),
+        )
         return EnrolmentService(Enrolling(claims, self._policy, probe_origin), self.clock)
 
     def _domain_checks(self, rdap: RdapClient, targets: ServiceTargets) -> DomainCheckService:

@@ -20,7 +20,6 @@ from common.dns import Answer, Outcome
 from common.records import RecordType
 
 _CRITICAL: Final = 128
-_METHOD: Final = "http-01"
 # The registered properties, besides ``issue``, that do not restrict certificates for web servers.
 _OTHER_TAGS: Final = frozenset({"issuewild", "iodef", "issuemail", "issuevmc", "contactemail", "contactphone"})
 _MOST_VALUE_CHARACTERS: Final = 4096  # one that is longer is not read
@@ -82,9 +81,12 @@ def _closest_records(names: Iterable[str], answers: Iterable[Answer]) -> Authori
     return Authorization(Outcome.NO_DATA)
 
 
-def may_issue(records: Iterable[str], identities: Iterable[str], account_url: str | None) -> bool:
+def may_issue(
+    records: Iterable[str], identities: Iterable[str], account_url: str | None, method: str = "http-01"
+) -> bool:
     """Return whether a CA named one of `identities` may issue for single names to our account there.
 
+    `method` is the validation's (RFC 8657 §4).
     `records` are ``flags tag value``. A CA without known identities passes where a record names any CA: only the CA
     knows its own name, and it checks CAA itself.
     """
@@ -93,7 +95,7 @@ def may_issue(records: Iterable[str], identities: Iterable[str], account_url: st
         return False
     values = [value for _, tag, value in properties if tag == "issue"]
     names = {identity.lower() for identity in identities}
-    return not values or any(_authorizes(value, names, account_url) for value in values)
+    return not values or any(_authorizes(value, names, account_url, method) for value in values)
 
 
 def list_allowed_cas(records: Iterable[str]) -> list[str]:
@@ -102,11 +104,11 @@ def list_allowed_cas(records: Iterable[str]) -> list[str]:
     return [parts[0] for parts in found if parts and parts[0]]
 
 
-def _authorizes(value: str, names: set[str], account_url: str | None) -> bool:
+def _authorizes(value: str, names: set[str], account_url: str | None, method: str) -> bool:
     parts = _parse_issue_value(value)
     if parts is None or not parts[0] or (names and parts[0].removesuffix(".") not in names):
         return False  # §4.2: an unreadable value authorizes no CA
-    return _parameters_hold(parts[1], account_url)
+    return _parameters_hold(parts[1], account_url, method)
 
 
 def _parse_issue_value(value: str) -> tuple[str, str] | None:
@@ -117,7 +119,7 @@ def _parse_issue_value(value: str) -> tuple[str, str] | None:
     return (name.lower(), parameters) if is_readable else None
 
 
-def _parameters_hold(text: str, account_url: str | None) -> bool:
+def _parameters_hold(text: str, account_url: str | None, method: str) -> bool:
     for part in filter(str.strip, text.split(";")):
         name, equals, value = (each.strip(_BLANKS) for each in part.partition("="))
         if not (equals and _PARAMETER_TAG.fullmatch(name) and _PARAMETER_VALUE.fullmatch(value)):
@@ -125,7 +127,7 @@ def _parameters_hold(text: str, account_url: str | None) -> bool:
         name = name.lower()
         if name == "accounturi" and value != account_url:
             return False
-        if name == "validationmethods" and _METHOD not in value.lower().split(","):
+        if name == "validationmethods" and method not in value.lower().split(","):
             return False
     return True
 

@@ -19,6 +19,7 @@ from common.db.pool import Database
 from common.dns import Resolver
 from common.domain_check.registration import fewest_domains
 from common.edge_probe import HttpEdgeProbe, probing_policy
+from common.enrolment.delegations import Delegations
 from common.enrolment.domain_claims import DomainClaims
 from common.enrolment.eligibility import ServiceTargets
 from common.enrolment.enrolling import Enrolling
@@ -73,6 +74,10 @@ class MonitorWiring:
     def _policy(self) -> AddressPolicy:
         return tenant_policy(self.settings)
 
+    @cached_property
+    def _delegations(self) -> Delegations:
+        return Delegations(self.database, self.settings.acme_dns_zone)
+
     def _resolver(self) -> Resolver:
         """Create a resolver. One for each kind of work, so that none waits for another's questions."""
         return Resolver(self.settings.dns_servers, self._policy)
@@ -97,15 +102,16 @@ class MonitorWiring:
 
     def certificates(self, issuer: Issuer, *, on_event: Callable[[], None]) -> dict[str, Runner[Any]]:
         """Create the runners of awaited orders, routine orders, rechecks and revocations, by name."""
+        targets = ServiceTargets.of(self.settings)
+        dns_check = DomainDnsCheck(self.database, self._resolver(), targets, self._edge_probe(), self._delegations)
         issuance = Issuance(
             self.database,
             issuer,
             self.keyring,
             self.clock,
             self.random,
-            find_lead=DomainDnsCheck(
-                self.database, self._resolver(), ServiceTargets.of(self.settings), self._edge_probe()
-            ),
+            find_lead=dns_check,
+            is_delegated=dns_check.is_delegated,
             limits=Limits.of(self.settings),
             on_event=on_event,
         )
@@ -145,7 +151,7 @@ class MonitorWiring:
         settings, database = self.settings, self.database
         resolver = self._resolver()
         targets, own_names = ServiceTargets.of(settings), OwnNames.of(settings)
-        claims = DomainClaims(database, resolver, targets, own_names, self._edge_probe())
+        claims = DomainClaims(database, resolver, targets, own_names, self._edge_probe(), self._delegations)
         origin_probe = OriginProbe(self._policy, settings.dns_servers)
         steps = FlowSteps(
             database,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from monitor.certificates.issuer import IssuanceFailed, Placed
+from collections.abc import Collection
+
+from monitor.certificates.issuer import ChallengeKind, IssuanceFailed, Placed
 
 
 class MemoryJournal:
@@ -11,8 +13,12 @@ class MemoryJournal:
     def __init__(self, placed: Placed | None = None, *, refuses: tuple[str, ...] = ()) -> None:
         self.placed = placed
         self.entries: list[tuple[str, str]] = []
+        self.ways: tuple[ChallengeKind, ...] = ("http-01",)
         self.exempt: list[bool] = []  # of each reservation
         self._refuses = refuses
+
+    async def publish_challenges(self, values: Collection[str]) -> None:
+        self.entries += [("publish", value) for value in values]
 
     async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
         if issuer in self._refuses:

@@ -61,6 +61,12 @@ class DiagnosedProduct(TypedDict):
     """When its DNS was seen to have left."""
 
 
+class DiagnosedDelegation(DiagnosedRecord):
+    """The record that delegates the domain's ACME challenge."""
+
+    is_seen: bool
+
+
 class DiagnosedOwnership(TypedDict):
     """Whether the application may have the domain."""
 
@@ -69,6 +75,9 @@ class DiagnosedOwnership(TypedDict):
     """How the DNS shows whose the domain is."""
     txt_record: DiagnosedRecord
     """Proves the domain to be the application's, whatever else leads here."""
+    delegation: DiagnosedDelegation | None
+    """Proves the domain too, and lets a CA validate it wherever its visitors are led; null where the installation has
+    no zone for it, or the application neither holds nor prepares the domain."""
 
 
 class DiagnosedTarget(TypedDict):
@@ -267,7 +276,15 @@ def _ownership(diagnosis: service.Diagnosis) -> DiagnosedOwnership | UnknownPart
         "status": "yours" if is_held else _OWNERSHIP[ownership.verdict],
         "claim": ownership.claim,
         "txt_record": {"type": "TXT", "host": host, "value": value},
+        "delegation": _delegation(ownership),
     }
+
+
+def _delegation(ownership: service.Ownership) -> DiagnosedDelegation | None:
+    record = ownership.delegation
+    if record is None:
+        return None
+    return {"type": "CNAME", "host": record.host, "value": record.value, "is_seen": ownership.is_delegated}
 
 
 def _origin(diagnosis: service.Diagnosis) -> DiagnosedOrigin | UnknownPart | None:
@@ -389,7 +406,8 @@ def _caa(found: Caa | None, *, is_needed: bool) -> DiagnosedCaa:
 def _challenge_path(diagnosis: service.Diagnosis) -> DiagnosedChallengePath:
     reached = diagnosis.dns.reached if diagnosis.dns is not None else Reached.UNKNOWN
     asked = f"http://{diagnosis.name.text}{PROBE_PATH}…"
-    return {"reaches": reached, "asked": asked, "needed": diagnosis.uses_acme}
+    is_delegated = diagnosis.ownership is not None and diagnosis.ownership.is_delegated
+    return {"reaches": reached, "asked": asked, "needed": diagnosis.uses_acme and not is_delegated}
 
 
 def _certificate(diagnosis: service.Diagnosis, now: datetime) -> DiagnosedCertificate | UnknownPart:

@@ -104,6 +104,7 @@ CLAIMS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "address": "its address",
         "cname": "its CNAME record",
+        "delegation": "its delegated challenge",
         "operator": "an operator",
         "txt": "its TXT record",
     }

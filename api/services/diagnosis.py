@@ -39,6 +39,7 @@ from common.db.policies import Policy
 from common.db.target_sightings import TargetSighting
 from common.dns import Outcome, Pass
 from common.edge_probe import HttpEdgeProbe, Reached
+from common.enrolment.delegations import CnameRecord
 from common.enrolment.eligibility import EligibilityFindings
 from common.enrolment.ownership import OwnershipClaim, OwnershipVerdict
 from common.enrolment.request import cname_target_of
@@ -85,6 +86,8 @@ class Ownership:
     application_id: str
     cname_target: str
     is_outranked: bool = False  # `OwnershipEvidence.is_outranked`
+    delegation: CnameRecord | None = None  # None where no label was made for the name
+    is_delegated: bool = False  # the DNS has that record
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +183,21 @@ class DiagnosisService:
             target, findings = await self._best(questions, name, targets)
             assessment = await self.enrolment.assess(application, name, target, within=questions, findings=findings)
             evidence = assessment.evidence
-            ownership = Ownership(assessment.verdict, evidence.claim, application.id, target, evidence.is_outranked)
-            if evidence.claim is OwnershipClaim.TXT and findings.leads_here:
-                findings = replace(findings, claim=OwnershipClaim.TXT)
+            delegations = self.enrolment.claims.delegations
+            delegate = await delegations(questions.ask_confirmed, name.text)
+            ownership = Ownership(
+                assessment.verdict,
+                evidence.claim,
+                application.id,
+                target,
+                evidence.is_outranked,
+                await delegations.find_record(
+                    name.text, application.id, makes_label=any(e.application_id == application.id for e in held)
+                ),
+                is_delegated=delegate.application_id == application.id,
+            )
+            if evidence.claim in (OwnershipClaim.TXT, OwnershipClaim.DELEGATION) and findings.leads_here:
+                findings = replace(findings, claim=evidence.claim)
             dns = Dns(
                 findings,
                 self._expected(name, target),

@@ -29,6 +29,7 @@ from cryptography.x509.oid import NameOID
 
 from bench.lab.ports import free_ports
 from common.processes import spawn
+from common.settings import HostPort
 
 _READY_SECONDS = 15.0
 DEFAULT_HABITS = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_AUTHZREUSE": "0"}
@@ -98,11 +99,13 @@ async def running_pebble(
     http_port: int,
     habits: Mapping[str, str] | None = None,
     external_accounts: Mapping[str, str] | None = None,
+    resolver: HostPort | None = None,
 ) -> AsyncIterator[Pebble]:
     """Run Pebble until the end of the block; its files lie in `directory`, which exists.
 
     `habits` are variables of its environment beside `DEFAULT_HABITS`. With `external_accounts`, key ids and their
-    MAC keys (base64url), it takes no others.
+    MAC keys (base64url), it takes no others. `resolver`: asked instead of the DNS server in which any name is this
+    machine.
     """
     api, management, dns, dns_management = free_ports(4)
     _write_certificate(directory)
@@ -112,7 +115,7 @@ async def running_pebble(
         directory=f"https://127.0.0.1:{api}/dir",
         ca_file=directory / "pebble-api.pem",
         management=f"https://127.0.0.1:{management}",
-        dns=f"127.0.0.1:{dns}",
+        dns=f"{resolver.host}:{resolver.port}" if resolver else f"127.0.0.1:{dns}",
         dns_management=f"http://127.0.0.1:{dns_management}",
         log_file=directory / "pebble.log",
     )

@@ -44,7 +44,7 @@ server:
     do-not-query-localhost: no
     do-ip6: no
     local-zone: "test." nodefault
-    module-config: "iterator"
+    module-config: "validator iterator"
     num-threads: 1
 remote-control:
     control-enable: no

@@ -117,6 +117,9 @@ async def release(connection: Connection, domain: str) -> None:
     await connection.execute("delete from orders where domain = $1", domain)
     await own_certificates.remove(connection, domain)
     await connection.execute(
+        "update acme_delegations set challenge_values = '{}' where domain = $1 and challenge_values <> '{}'", domain
+    )
+    await connection.execute(
         "update certificates set released_at = now() where domain = $1 and released_at is null", domain
     )
     await revocations.make_due(connection, domain)

@@ -5,10 +5,10 @@ The certificate that an order stores, its events and the state of its domain are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from common.db import certificates, feed, outcomes, revocations
+from common.db import certificates, delegations, feed, outcomes, revocations
 from common.db.certificates import Certificate
 from common.db.order_queue import TABLE, Order, PlacedOrder, notify_failed
 from common.db.orders import DNS_MOVED_AWAY, NOTHING_PLACED
@@ -75,6 +75,21 @@ async def forget_placed(connection: Connection, order: Order) -> None:
     Raises: `FenceLost`.
     """
     await TABLE.write(connection, order, NOTHING_PLACED)
+    await _end_challenges(connection, order)
+
+
+async def publish_challenges(connection: Connection, order: Order, values: Collection[str]) -> None:
+    """Have edges answer these values where the domain's challenge is delegated to, until the order's run ends.
+
+    Raises: `FenceLost`.
+    """
+    await TABLE.write(connection, order, "fence = fence")
+    await delegations.set_values(connection, order.domain, order.application_id, values)
+
+
+async def _end_challenges(connection: Connection, order: Order) -> None:
+    if order.label is not None:
+        await delegations.set_values(connection, order.domain, order.application_id, ())
 
 
 async def record_issued(
@@ -93,6 +108,7 @@ async def record_issued(
         phases,
     )
     await certificates.store(connection, order.domain, order.application_id, certificate)
+    await _end_challenges(connection, order)
 
 
 async def record_live(connection: Connection, order: Order, renew_at: datetime, phases: Mapping[str, float]) -> None:
@@ -159,6 +175,22 @@ async def record_dns_moved_away(
         order.in_service is not None and order.in_service.is_live,
         order.claimed_at,
     )
+    await _record_departure(connection, order, reason)
+
+
+async def record_dns_left(connection: Connection, order: Order, reason: str | None) -> None:
+    """Record that the domain's DNS does not lead to the application, of a domain whose challenge is delegated.
+
+    Its certificate is looked after nevertheless, so that it is served at once when the DNS is back.
+
+    Raises: `FenceLost`.
+    """
+    await certificates.lock_domain(connection, order.domain)
+    await TABLE.write(connection, order, "fence = fence")
+    await _record_departure(connection, order, reason)
+
+
+async def _record_departure(connection: Connection, order: Order, reason: str | None) -> None:
     moved_away = await connection.fetch(
         "update domains set departed_at = now() where domain = $1 and departed_at is null returning claim", order.domain
     )

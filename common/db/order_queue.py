@@ -74,6 +74,8 @@ class Order:
     placed: PlacedOrder | None = None
     request_id: str | None = None
     """The request that this run is for; None for a renewal and its check, which no request asked for."""
+    label: str | None = None
+    """What the domain's challenge is delegated to, where a label was made for it."""
 
     @property
     def key(self) -> str:
@@ -150,7 +152,9 @@ _CLAIM = f"""
         placed_issuer, placed_url, placed_at, placed_key,
         case when kind <> 'renewal' or recheck_requested_at is not null then request_id end as request_id,
         extract(epoch from clock_timestamp() - due_at)::float8 as waited_seconds,
-        not_before, not_after, issuer, live_at >= issued_at as is_live, revoke_reason
+        not_before, not_after, issuer, live_at >= issued_at as is_live, revoke_reason,
+        (select label from acme_delegations a
+            where a.application_id = claimed.application_id and a.domain = claimed.domain) as label
     from claimed left join certificates
         on certificates.domain = claimed.domain and certificates.application_id = claimed.application_id
         and released_at is null
@@ -281,4 +285,5 @@ def _order(row: Record) -> Order:
         claimed_at=row["claimed_at"],
         placed=placed,
         request_id=row["request_id"],
+        label=row["label"],
     )

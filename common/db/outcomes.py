@@ -18,7 +18,10 @@ _PRODUCTS = ("power", "secure")
 async def record_success(
     connection: Connection, domain: str, application_id: str, *, products: Collection[str] = _PRODUCTS
 ) -> None:
-    """Record, for the products given, that the domain's certificate is live on the edges."""
+    """Record, for the products given, that the domain's certificate is live on the edges.
+
+    A domain whose DNS leads elsewhere is inactive, whatever its certificate: nothing is recorded for it.
+    """
     await _record(connection, domain, application_id, products, "success", {}, with_expiry=True)
 
 
@@ -46,10 +49,12 @@ async def _record(
     rows = await connection.fetch(
         "select product, not_after from domains d left join certificates c on c.domain = d.domain"
         " and c.application_id = d.application_id and c.released_at is null"
-        " where d.domain = $1 and d.application_id = $2 and product = any($3) order by product",
+        " where d.domain = $1 and d.application_id = $2 and product = any($3)"
+        " and ($4 <> 'success' or departed_at is null) order by product",
         domain,
         application_id,
         products,
+        status,
     )
     name = parse_domain(domain)
     for row in rows:

@@ -14,6 +14,7 @@ from common.db.applications import Application, get_application
 from common.db.pool import Connection, Database
 from common.dns import Outcome, Pass, Resolver
 from common.enrolment import changes
+from common.enrolment.delegations import Delegations
 from common.enrolment.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets, check_eligibility
 from common.enrolment.ownership import (
     OwnershipClaim,
@@ -25,7 +26,7 @@ from common.enrolment.ownership import (
     is_proof,
     judge_claim,
 )
-from common.enrolment.ownership_evidence import find_evidence, has_txt_record, party_of
+from common.enrolment.ownership_evidence import find_evidence, find_record_claim, party_of
 from common.errors import FrontageError
 from common.logs import get_logger
 from common.names import DomainName
@@ -67,6 +68,7 @@ class DomainClaims:
     service_targets: ServiceTargets
     own_names: OwnNames
     probe: EdgeProbe
+    delegations: Delegations
 
     async def find_eligibility(
         self, name: DomainName, cname_target: str, *, within: Pass | None = None
@@ -139,9 +141,11 @@ class DomainClaims:
     ) -> Assessment:
         verdict = self._judge(application, name, standing, OwnershipEvidence(findings.claim))
         lacks_proof = verdict is OwnershipVerdict.UNPROVEN or not findings.is_pointed
-        if lacks_proof and findings.leads_here and await has_txt_record(questions, name, application.id):
-            findings = replace(findings, claim=OwnershipClaim.TXT)
-            verdict = self._judge(application, name, standing, OwnershipEvidence(OwnershipClaim.TXT))
+        if lacks_proof and findings.leads_here:
+            claim = await find_record_claim(questions, name, application.id, self.delegations)
+            if claim is not None:
+                findings = replace(findings, claim=claim)
+                verdict = self._judge(application, name, standing, OwnershipEvidence(claim))
         return Assessment(verdict, OwnershipEvidence(findings.claim), findings)
 
     async def _assess_held(
@@ -161,6 +165,7 @@ class DomainClaims:
             standing.held_since,
             self.service_targets.targets,
             self._find_targets,
+            self.delegations,
         )
         verdict = self._judge(application, name, standing, evidence)
         if verdict is not OwnershipVerdict.MOVE:
@@ -170,7 +175,7 @@ class DomainClaims:
             return Assessment(verdict, evidence, EligibilityFindings(OwnershipClaim.CNAME, None, step_one.end))
         findings = await self.find_eligibility(name, cname_target, within=questions)
         return Assessment(
-            verdict, evidence, replace(findings, claim=OwnershipClaim.TXT) if findings.leads_here else findings
+            verdict, evidence, replace(findings, claim=evidence.claim) if findings.leads_here else findings
         )
 
     def _judge(

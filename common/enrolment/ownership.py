@@ -3,6 +3,7 @@
 Claims
     cname     the domain's CNAMEs lead through the application's own cname target: proof
     txt       the record ``_frontage.<domain> TXT application=<applicationId>``: proof, for any name
+    delegation  the domain's ``_acme-challenge`` leads to the application's label: proof
     address   the domain only leads to us (its addresses are ours, or our edge answers behind a CDN): it shows where
               the domain leads, not whose it is
     operator  an operator's word, in an import: takes a free name that is no application's cname target
@@ -48,13 +49,14 @@ class OwnershipClaim(StrEnum):
 
     CNAME = "cname"
     TXT = "txt"
+    DELEGATION = "delegation"  # of its ACME challenge
     ADDRESS = "address"
     OPERATOR = "operator"  # enrolled by an operator's word; no DNS was asked
 
     @property
     def is_proof(self) -> bool:
         """Return whether the claim proves whose the domain is."""
-        return self in (OwnershipClaim.CNAME, OwnershipClaim.TXT)
+        return self in (OwnershipClaim.CNAME, OwnershipClaim.TXT, OwnershipClaim.DELEGATION)
 
 
 class OwnershipVerdict(StrEnum):

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from common.db.applications import Application
 from common.dns import Pass
+from common.enrolment.delegations import FindDelegate
 from common.enrolment.ownership import OwnershipClaim, OwnershipEvidence, Party, Target, is_proof, txt_record
 from common.names import DomainName
 
@@ -28,10 +29,15 @@ def party_of(application: Application, *cname_targets: str) -> Party:
     return Party(application.id, frozenset(filter(None, targets)), application.organisation_id)
 
 
-async def has_txt_record(questions: Pass, name: DomainName, application_id: str) -> bool:
-    """Return whether a TXT record gives the domain, which no application holds, to this one."""
+async def find_record_claim(
+    questions: Pass, name: DomainName, application_id: str, find_delegate: FindDelegate
+) -> OwnershipClaim | None:
+    """Return the claim by a record that gives the domain, which no application holds, to this one: TXT or CNAME."""
     host, value = txt_record(name.text, application_id)
-    return value in (await questions.ask_confirmed(host, "TXT")).values
+    if value in (await questions.ask_confirmed(host, "TXT")).values:
+        return OwnershipClaim.TXT
+    delegate = await find_delegate(questions.ask_confirmed, name.text)
+    return OwnershipClaim.DELEGATION if delegate.application_id == application_id else None
 
 
 async def find_evidence(
@@ -42,20 +48,25 @@ async def find_evidence(
     held_since: datetime | None,
     service_targets: Collection[str],
     find_targets: FindTargets,
+    find_delegate: FindDelegate,
 ) -> OwnershipEvidence:
     """Ask what the zones' own servers answer for `claimant`, about a domain that `holder` holds."""
     ask = questions.authoritative
     chain = await ask.follow(name.text, service_targets)
     targets = await find_targets(chain.names)
     record = await ask.ask(txt_record(name.text, claimant.application_id)[0], "TXT")
-    named = {party: txt_record(name.text, party.application_id)[1] in record.values for party in (claimant, holder)}
+    delegate = await find_delegate(ask.ask, name.text)
+    by_txt = {party: txt_record(name.text, party.application_id)[1] in record.values for party in (claimant, holder)}
     is_proven = is_proof(chain.names, claimant, targets)
     is_outranked = not is_proven and not claimant.cname_targets.isdisjoint(chain.names)
-    claim = OwnershipClaim.CNAME if is_proven else OwnershipClaim.TXT if named[claimant] else None
-    if _leads_to(holder, held_since, chain.names, targets) or named[holder]:
+    is_delegated = delegate.application_id == claimant.application_id
+    claim = OwnershipClaim.CNAME if is_proven else OwnershipClaim.TXT if by_txt[claimant] else None
+    claim = claim or (OwnershipClaim.DELEGATION if is_delegated else None)
+    is_holders = by_txt[holder] or delegate.application_id == holder.application_id
+    if is_holders or _leads_to(holder, held_since, chain.names, targets):
         return OwnershipEvidence(claim, holder.application_id, leads_to_holder=True, is_outranked=is_outranked)
-    is_settled = chain.end.is_known and record.outcome.is_known and not (chain.is_disputed or record.is_disputed)
-    leads_to_holder = False if is_settled else None
+    is_known = chain.end.is_known and record.outcome.is_known and delegate.is_known
+    leads_to_holder = False if is_known and not (chain.is_disputed or record.is_disputed) else None
     return OwnershipEvidence(claim, holder.application_id, leads_to_holder, is_outranked)
 
 

@@ -16,6 +16,7 @@ from common.db import ownership
 from common.db.applications import Application, CnameTargetTaken, TargetContest, get_application
 from common.db.pool import Database
 from common.dns import Pass, Resolver
+from common.enrolment.delegations import find_no_delegate
 from common.enrolment.ownership import Target, txt_record
 from common.enrolment.ownership_evidence import find_evidence, party_of
 from common.logs import get_logger
@@ -86,6 +87,7 @@ class TargetClaims:
             standing.held_since,
             self.service_targets,
             self._find_targets,
+            find_no_delegate,
         )
         return evidence.claim is not None and evidence.claim.is_proof and evidence.leads_to_holder is False
 

@@ -12,13 +12,16 @@ from typing import Literal, TypeAlias
 from common.db.applications import Application, get_application
 from common.db.pool import Database
 from common.dns import Pass, Resolver
+from common.enrolment.delegations import Delegations
 from common.enrolment.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets, check_eligibility
-from common.enrolment.ownership import OwnershipClaim
-from common.enrolment.ownership_evidence import has_txt_record
+from common.enrolment.ownership_evidence import find_record_claim
 from common.names import parse_domain
 
 Lead: TypeAlias = Literal["here", "past its target", "elsewhere"]
 """Where a domain's DNS leads. ``past its target``: here, but not through its application's cname target."""
+
+IsDelegated: TypeAlias = Callable[[str, str], Awaitable[bool]]
+"""Of a domain and its application's id: whether the domain's challenge is delegated, as far as could be asked."""
 
 FindLead: TypeAlias = Callable[[str, str], Awaitable[Lead | None]]
 """Of a domain and its application's id; None when that is unknown."""
@@ -32,6 +35,7 @@ class DomainDnsCheck:
     resolver: Resolver
     service_targets: ServiceTargets
     probe: EdgeProbe
+    delegations: Delegations
 
     async def __call__(self, domain: str, application_id: str) -> Lead | None:
         """Return where the domain's DNS leads; None when that is unknown."""
@@ -42,18 +46,25 @@ class DomainDnsCheck:
         async with self.resolver.open_pass() as questions:
             return await self._find_lead(questions, domain, application)
 
+    async def is_delegated(self, domain: str, application_id: str) -> bool:
+        """Return whether the domain's challenge is delegated to the application's label."""
+        async with self.resolver.open_pass() as questions:
+            delegate = await self.delegations(questions.ask_confirmed, domain)
+        return delegate.application_id == application_id
+
     async def _find_lead(self, questions: Pass, domain: str, application: Application) -> Lead | None:
         """Return the best lead through any of the application's targets; None when that is unknown.
 
         Any target will do, since whatever leads through one serves both products. So will another way to the edges,
-        with the TXT record that names the application.
+        with a record that names the application.
         """
         seen: set[Lead | None] = set()
         name = parse_domain(domain)
         for target in filter(None, (application.cname_target, application.secure_cname_target)):
             findings = await check_eligibility(questions, name, target, self.service_targets, self.probe)
-            if findings.bypasses_target and await has_txt_record(questions, name, application.id):
-                findings = replace(findings, claim=OwnershipClaim.TXT)
+            if findings.bypasses_target:
+                claim = await find_record_claim(questions, name, application.id, self.delegations)
+                findings = replace(findings, claim=claim)
             seen.add(lead_from(findings))
             if "here" in seen:
                 return "here"

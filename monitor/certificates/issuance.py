@@ -9,7 +9,7 @@ making and sealing, nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from random import Random
 
@@ -34,8 +34,8 @@ from common.liveness import await_edges
 from common.logs import get_logger
 from common.secrets import Keyring, key_id_of
 from monitor.certificates import renewal
-from monitor.certificates.dns_moved_away import FindLead
-from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Placed, RenewalWindow
+from monitor.certificates.dns_moved_away import FindLead, IsDelegated
+from monitor.certificates.issuer import ChallengeKind, IssuanceFailed, Issued, Issuer, Placed, RenewalWindow
 from monitor.certificates.journal import OrderJournal
 from monitor.certificates.phases import Phases
 from monitor.claims import WorkFailed, backoff_seconds, retry_until_available
@@ -51,6 +51,10 @@ _FIRST_RETURN_CHECK_SECONDS = 300.0
 _LAST_RETURN_CHECK_SECONDS = 12 * 3600.0
 
 
+async def _is_never_delegated(_domain: str, _application_id: str) -> bool:
+    return False
+
+
 class Issuance:
     """Carries out claimed orders. Created by `monitor.wiring`; its runners call `perform`."""
 
@@ -63,6 +67,7 @@ class Issuance:
         random: Random,
         *,
         find_lead: FindLead,
+        is_delegated: IsDelegated = _is_never_delegated,
         limits: Limits,
         on_event: Callable[[], None] = lambda: None,
     ) -> None:
@@ -73,6 +78,7 @@ class Issuance:
         self._clock = clock
         self._random = random
         self._find_lead = find_lead
+        self._is_delegated = is_delegated
         self._limits = limits
         self._on_event = on_event
 
@@ -83,26 +89,27 @@ class Issuance:
         """
         step = renewal.next_step(order)
         phases = Phases(self._clock, order.phases if step == "await edges" else None)
+        ways: Sequence[ChallengeKind] = ("http-01",)
         if step != "await edges":
             phases.add("wait", order.waited_seconds)
         if renewal.needs_dns_check(order, step):
             with phases.timed("checks"):
-                has_moved_away = await self._has_moved_away(order)
-            if has_moved_away:
+                ways = await self._check_dns(order)
+            if not ways:
                 return
         if step == "check renewal":
             await self._check_renewal(order)
         elif step == "await edges" and order.in_service is not None:
             await self._go_live(order, order.in_service.not_before, order.in_service.not_after, phases)
         else:
-            await self._obtain(order, step, phases)
+            await self._obtain(order, step, ways, phases)
 
-    async def _obtain(self, order: Order, step: renewal.Step, phases: Phases) -> None:
+    async def _obtain(self, order: Order, step: renewal.Step, ways: Sequence[ChallengeKind], phases: Phases) -> None:
         """Issue and go live, or wait for the CA's limits."""
         if step == "renew":
             await self._write(lambda connection: order_outcomes.record_renewal_begun(connection, order))
         try:
-            certificate = await self._issue(order, phases)
+            certificate = await self._issue(order, ways, phases)
         except IssuanceFailed as error:
             if error.kind != "rate_limited" or not error.retry_after_seconds:
                 raise
@@ -110,7 +117,7 @@ class Issuance:
         else:
             await self._go_live(order, certificate.not_before, certificate.not_after, phases)
 
-    async def _issue(self, order: Order, phases: Phases) -> Certificate:
+    async def _issue(self, order: Order, ways: Sequence[ChallengeKind], phases: Phases) -> Certificate:
         """Have the issuer issue a certificate, and store it with its sealed key."""
         with phases.timed("key"):
             key, sealed, placed = self._open_or_create_key(order)
@@ -121,6 +128,7 @@ class Issuance:
             self._limits,
             renewal.urgency(order, self._clock.now()),
             self._clock.now,
+            ways=ways,
             placed=placed,
             sealed_key=sealed,
         )
@@ -219,6 +227,8 @@ class Issuance:
             order.in_service.not_before, order.in_service.not_after, self._random, window, order.renew_at
         )
         again = renewal.next_check_seconds(window, self._random)
+        if order.dns_moved_away:
+            again = min(again, _FIRST_RETURN_CHECK_SECONDS)
         await self._write(
             lambda connection: order_outcomes.record_renewal_check(
                 connection, order, renew_at, next_check_seconds=again
@@ -236,26 +246,32 @@ class Issuance:
             _log.info("the CA gave no renewal time", domain=order.domain, reason=str(error))
             return None
 
-    async def _has_moved_away(self, order: Order) -> bool:
-        """Check the domain's DNS, record a change, and return whether the DNS has moved away.
+    async def _check_dns(self, order: Order) -> Sequence[ChallengeKind]:
+        """Check the domain's DNS, record a change, and return the ways in which a CA can validate the domain.
 
-        Without an answer nothing changes; a first certificate for which a check was requested waits, since the DNS of
-        an imported name was never asked.
+        There are none where the DNS has moved away, unless the domain's challenge is delegated. Without an answer
+        nothing changes; a first certificate for which a check was requested waits, since the DNS of an imported name
+        was never asked.
 
         Raises: `WorkFailed` for such a name.
         """
         lead = await self._find_lead(order.domain, order.application_id)
+        is_delegated = order.label is not None and await self._is_delegated(order.domain, order.application_id)
         if lead is None and order.is_recheck and order.kind == "new" and order.in_service is None:
             raise WorkFailed(_DNS_UNKNOWN, retry_after_seconds=_DNS_UNKNOWN_SECONDS)
         if lead == "here" or (lead is None and not order.dns_moved_away):
             if order.dns_moved_away:
                 await self._write(lambda connection: order_outcomes.record_dns_returned(connection, order))
                 self._on_event()
-            return False
+            return renewal.order_ways(order, leads_here=True, is_delegated=is_delegated)
+        reason = None if lead is None else _DNS_REASONS[lead]
+        if is_delegated:
+            await self._write(lambda connection: order_outcomes.record_dns_left(connection, order, reason))
+            self._on_event()
+            return renewal.order_ways(order, leads_here=False, is_delegated=True)
         again = backoff_seconds(
             order.attempts, self._random, first=_FIRST_RETURN_CHECK_SECONDS, longest=_LAST_RETURN_CHECK_SECONDS
         )
-        reason = None if lead is None else _DNS_REASONS[lead]
         await self._write(
             lambda connection: order_outcomes.record_dns_moved_away(connection, order, reason, next_check_seconds=again)
         )
@@ -263,7 +279,7 @@ class Issuance:
         _log.info(
             "the domain's DNS has moved away", domain=order.domain, leads=lead, looked_again_in_seconds=round(again)
         )
-        return True
+        return ()
 
     async def _write(self, write: Callable[[Connection], Awaitable[None]]) -> None:
         """Run the write in a transaction of its own, through an outage; every write here is fenced."""

@@ -5,6 +5,7 @@ State that must outlive the process goes through the caller's `Journal`, one for
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -17,6 +18,10 @@ from monitor.claims import WorkFailed
 FailureKind = Literal["rate_limited", "caa", "validation", "unavailable", "other"]
 """Of a failed order: too many (the CA's word or our own ledger's), the DNS forbids it, the CA could not validate the
 domain, the CA or the DNS could not be asked, and the rest. All but ``validation`` let the next issuer have a try."""
+
+
+ChallengeKind = Literal["http-01", "dns-01"]
+"""How a CA validates a domain (RFC 8555 §8): at the edges it leads to, or in the zone its challenge is delegated to."""
 
 
 class IssuanceFailed(WorkFailed):
@@ -58,6 +63,13 @@ class Journal(Protocol):
     @property
     def placed(self) -> Placed | None:
         """Return the order that an earlier attempt placed for the same signing key; None to begin a new one."""
+
+    @property
+    def ways(self) -> Sequence[ChallengeKind]:
+        """Return the kinds of challenge that may be answered in this attempt, the best first; at least one."""
+
+    async def publish_challenges(self, values: Collection[str]) -> None:
+        """Have these TXT values answered where the domain's challenge is delegated to."""
 
     async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
         """Count an order that is about to be placed, unless the CA does not count it (a renewal with ``replaces``).

@@ -18,7 +18,7 @@ from common.caa import Authorization
 from common.clock import Clock
 from common.logs import get_logger
 from monitor.certificates.acme.issuer import AcmeIssuer
-from monitor.certificates.issuer import IssuanceFailed, Issued, Journal, Placed, RenewalWindow
+from monitor.certificates.issuer import ChallengeKind, IssuanceFailed, Issued, Journal, Placed, RenewalWindow
 from monitor.certificates.phases import Phases
 
 _log = get_logger("monitor.certificates.issuers")
@@ -55,8 +55,8 @@ class Issuers:
         for issuer in self._by_preference(journal.placed):
             try:
                 with phases.timed("checks"):
-                    await _check_caa(authorization, issuer, domain)
-                return await issuer.issue(domain, request, phases, journal, replaces=replaces)
+                    ways = await _find_allowed_ways(authorization, issuer, domain, journal.ways)
+                return await issuer.issue(domain, request, phases, journal, ways, replaces=replaces)
             except IssuanceFailed as failure:
                 if failure.kind == "validation" or failure.is_open:
                     raise
@@ -108,21 +108,25 @@ class Issuers:
         return sorted(self._issuers, key=lambda issuer: placed is None or issuer.name != placed.issuer)
 
 
-async def _check_caa(authorization: Authorization, issuer: AcmeIssuer, domain: str) -> None:
-    """Refuse an issuer that the domain's CAA records do not allow.
+async def _find_allowed_ways(
+    authorization: Authorization, issuer: AcmeIssuer, domain: str, ways: Sequence[ChallengeKind]
+) -> list[ChallengeKind]:
+    """Return the ways of validation by which the domain's CAA records let the issuer issue.
 
-    Raises: `IssuanceFailed`.
+    Raises: `IssuanceFailed` where there are none.
     """
     if not authorization.records:
-        return
+        return [*ways]
     identity = await issuer.identify()
-    if not caa.may_issue(authorization.records, identity.names, identity.account_url):
+    found = [w for w in ways if caa.may_issue(authorization.records, identity.names, identity.account_url, w)]
+    if not found:
         allowed = ", ".join(caa.list_allowed_cas(authorization.records)) or "no authority"
         raise IssuanceFailed(
             f"the CAA records of {authorization.name} let {allowed} issue, and not"
             f" {identity.names[0] if identity.names else issuer.authority} for {domain}",
             kind="caa",
         )
+    return found
 
 
 def _combine(failures: Sequence[IssuanceFailed]) -> IssuanceFailed:

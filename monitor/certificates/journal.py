@@ -6,7 +6,7 @@ asks a CA nothing more. While Postgres is away nothing can be reserved, so nothi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from common.db.ca_ledger import LIMIT_DESCRIPTIONS, WAITS_FOR_LIMIT, LimitReache
 from common.db.order_queue import Order, PlacedOrder
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
-from monitor.certificates.issuer import IssuanceFailed, Placed
+from monitor.certificates.issuer import ChallengeKind, IssuanceFailed, Placed
 from monitor.claims import retry_until_available
 
 
@@ -33,6 +33,7 @@ class OrderJournal:
         urgency: Urgency,
         now: Callable[[], datetime],
         *,
+        ways: Sequence[ChallengeKind],
         placed: Placed | None,
         sealed_key: bytes,
     ) -> None:
@@ -44,7 +45,17 @@ class OrderJournal:
         self._now = now
         self._sealed_key = sealed_key
         self._reservation: int | None = None
+        self.ways = ways
         self.placed = placed
+
+    async def publish_challenges(self, values: Collection[str]) -> None:
+        """Have the edges answer these values at the domain's label.
+
+        Raises: `FenceLost`, `DatabaseUnavailable`.
+        """
+        await self._write_when_available(
+            lambda connection: order_outcomes.publish_challenges(connection, self._order, values)
+        )
 
     async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
         """Count in the CA's ledger an order that is about to be placed.

@@ -10,13 +10,14 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import Literal, TypeAlias
 
 from common.db.ca_ledger import Urgency
 from common.db.order_queue import Order, Validity
-from monitor.certificates.issuer import RenewalWindow
+from monitor.certificates.issuer import ChallengeKind, RenewalWindow
 
 Step: TypeAlias = Literal["issue", "await edges", "check renewal", "renew"]
 
@@ -54,6 +55,18 @@ def needs_dns_check(order: Order, step: Step) -> bool:
     For a new order the API has just done so.
     """
     return step != "await edges" and (order.is_recheck or not (order.kind == "new" and order.attempts == 1))
+
+
+def order_ways(order: Order, *, leads_here: bool, is_delegated: bool) -> Sequence[ChallengeKind]:
+    """Return the ways in which a CA can validate the order's domain, the one to try first first.
+
+    After a failed attempt the other way is first.
+    """
+    if not is_delegated:
+        return ("http-01",)
+    if not leads_here:
+        return ("dns-01",)
+    return ("dns-01", "http-01") if order.attempts % 2 else ("http-01", "dns-01")
 
 
 def renewal_time(

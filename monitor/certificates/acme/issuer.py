@@ -7,7 +7,7 @@ and the next attempt finds it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -22,7 +22,7 @@ from monitor.certificates.acme.orders import NewOrder, OrderCourse
 from monitor.certificates.acme.problems import AcmeProblem, failure
 from monitor.certificates.acme.renewal_information import certificate_id, read_window
 from monitor.certificates.acme.transport import CaResponse, Transport, Unavailable
-from monitor.certificates.issuer import IssuanceFailed, Issued, Journal, Placed, RenewalWindow
+from monitor.certificates.issuer import ChallengeKind, IssuanceFailed, Issued, Journal, Placed, RenewalWindow
 from monitor.certificates.phases import Phases
 
 _log = get_logger("monitor.certificates.acme")
@@ -72,10 +72,11 @@ class AcmeIssuer:
         request: x509.CertificateSigningRequest,
         phases: Phases,
         journal: Journal,
+        ways: Sequence[ChallengeKind],
         *,
         replaces: Issued | None = None,
     ) -> Issued:
-        """Issue a certificate as `Issuer.issue` describes.
+        """Issue a certificate as `Issuer.issue` describes, validated in one of `ways`.
 
         A failure has `is_open` set when the order stands at the CA and is to be continued there.
         """
@@ -83,7 +84,7 @@ class AcmeIssuer:
             found = await self._find(domain, journal.placed, phases)
             course, order, placed = found or await self._place(domain, phases, journal, replaces)
         try:
-            return Issued(self.name, await course.finish(order, request))
+            return Issued(self.name, await course.finish(order, request, ways, journal.publish_challenges))
         except IssuanceFailed as error:
             if error.kind in ("validation", "caa"):
                 await journal.record_failed_validation(placed)

@@ -10,14 +10,14 @@ What is done next follows from the order's status alone (RFC 8555 §7.1.6), so a
     invalid      it failed; the authorization holds the reason
 
 Polling begins after `_FIRST_POLL_SECONDS` and grows slower, or waits as long as the CA asks. Challenges are answered by
-the edges, which need nothing but the account's thumbprint; only http-01 is asked for.
+the edges: http-01 by the account's thumbprint alone, dns-01 by values that are published first.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Final, TypeAlias, TypeVar
 
 from acme import challenges, messages
 from cryptography import x509
@@ -27,7 +27,7 @@ from josepy.json_util import field
 
 from monitor.certificates.acme.problems import AcmeProblem, failed_validation, failure
 from monitor.certificates.acme.transport import CaResponse, Transport
-from monitor.certificates.issuer import IssuanceFailed
+from monitor.certificates.issuer import ChallengeKind, IssuanceFailed
 from monitor.certificates.phases import Phases
 
 _FIRST_POLL_SECONDS: Final = 0.02
@@ -38,6 +38,8 @@ _ORDER_SECONDS: Final = 120.0  # then the attempt ends; the next one carries the
 _CHAIN: Final = "application/pem-certificate-chain"
 
 _R = TypeVar("_R", bound=JSONDeSerializable)
+Publish: TypeAlias = Callable[[Collection[str]], Awaitable[None]]
+"""Has TXT values answered where the domain's challenge is delegated to."""
 
 
 class NewOrder(messages.NewOrder):
@@ -76,15 +78,23 @@ class OrderCourse:
         """
         return self.read(await self._fetch(self._order_url))
 
-    async def finish(self, order: messages.Order, request: x509.CertificateSigningRequest) -> str:
+    async def finish(
+        self,
+        order: messages.Order,
+        request: x509.CertificateSigningRequest,
+        ways: Sequence[ChallengeKind],
+        publish: Publish,
+    ) -> str:
         """Carry the order on from its present status and return the certificate chain (PEM).
+
+        The CA validates by the first of `ways` that it offers.
 
         Raises: `IssuanceFailed`; one of kind ``validation`` or ``caa`` means that the order is dead.
         """
         try:
             if order.status == messages.STATUS_PENDING:
                 with self._phases.timed("challenge"):
-                    await self._answer_challenges(order)
+                    await self._answer_challenges(order, ways, publish)
                 with self._phases.timed("validation"):
                     order = await self._poll_while(messages.STATUS_PENDING)
             with self._phases.timed("finalize"):
@@ -108,36 +118,41 @@ class OrderCourse:
         """
         return self._read(messages.Order, answer)
 
-    async def _answer_challenges(self, order: messages.Order) -> None:
-        """Ask the CA to validate each pending authorization over HTTP."""
+    async def _answer_challenges(self, order: messages.Order, ways: Sequence[ChallengeKind], publish: Publish) -> None:
+        """Ask the CA to validate each pending authorization that it does not validate already."""
         for url in order.authorizations or ():
             authorization = self._read(messages.Authorization, await self._fetch(url))
             if authorization.status != messages.STATUS_PENDING:
                 continue
-            challenge = self._http_01(authorization)
-            if challenge.status == messages.STATUS_PENDING:
-                await self._before_validation()
-                await self._respond(challenge)
+            if any(each.status != messages.STATUS_PENDING for each in authorization.challenges or ()):
+                continue  # an earlier attempt responded
+            challenge = self._choose(authorization, ways)
+            if isinstance(challenge.chall, challenges.DNS01):
+                await publish([challenge.chall.validation(self._transport.key)])
+            await self._before_validation()
+            await self._respond(challenge)
 
     async def _respond(self, challenge: messages.ChallengeBody) -> None:
         """Announce to the CA that the challenge can be validated."""
         try:
-            response = challenges.HTTP01Response(key_authorization=None)  # RFC 8555 §8.3: {}
+            response = challenge.chall.response_cls(key_authorization=None)  # RFC 8555 §8.3, §8.4: {}
             await self._transport.post(challenge.uri, response, account_url=self._account_url)
         except AcmeProblem as problem:
             # A challenge response that the CA already has is refused when it is repeated; the order shows the state.
             if problem.code != "malformed":
                 raise
 
-    def _http_01(self, authorization: messages.Authorization) -> messages.ChallengeBody:
-        """Return the http-01 challenge of the authorization.
+    def _choose(self, authorization: messages.Authorization, ways: Sequence[ChallengeKind]) -> messages.ChallengeBody:
+        """Return the authorization's challenge of the first of these ways that it has.
 
         Raises: `IssuanceFailed`.
         """
-        for challenge in authorization.challenges or ():
-            if isinstance(challenge.chall, challenges.HTTP01):
-                return challenge
-        raise IssuanceFailed(f"{self._transport.authority} does not offer to validate {self._domain} over HTTP")
+        offered = {challenge.chall.typ: challenge for challenge in authorization.challenges or ()}
+        for way in ways:
+            if way in offered:
+                return offered[way]
+        wanted = " or ".join(ways)
+        raise IssuanceFailed(f"{self._transport.authority} does not offer to validate {self._domain} by {wanted}")
 
     async def _finalize(self, order: messages.Order, request: x509.CertificateSigningRequest) -> messages.Order:
         """Send the signing request, and return the order as it then stands.

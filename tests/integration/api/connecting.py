@@ -22,6 +22,7 @@ from common.db.session import SessionTimeouts
 from common.dns import Pass, Resolver
 from common.dns.authority import Authority
 from common.dns.shared_resolvers import SharedResolvers
+from common.enrolment.delegations import Delegations
 from common.enrolment.domain_claims import DomainClaims
 from common.enrolment.eligibility import ServiceTargets
 from common.enrolment.enrolling import Enrolling
@@ -218,7 +219,9 @@ def _runner(service: Service, name_server: HostPort, poll_seconds: float) -> tup
     resolver = Resolver(settings.dns_servers, policy, authority_port=name_server.port)
     resolvers = SharedResolvers(settings.dns_servers, policy)
     checker = RecordChecker(resolvers, Authority(policy, port=name_server.port), clock, interval_seconds=3600.0)
-    claims = DomainClaims(service.database, resolver, ServiceTargets.of(settings), OwnNames.of(settings), no_probe)
+    delegations = Delegations(service.database, settings.acme_dns_zone)
+    targets, own_names = ServiceTargets.of(settings), OwnNames.of(settings)
+    claims = DomainClaims(service.database, resolver, targets, own_names, no_probe, delegations)
     enrolling = Enrolling(claims, policy, OriginProbe(policy, settings.dns_servers))
     steps = FlowSteps(
         service.database,

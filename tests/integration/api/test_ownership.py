@@ -13,7 +13,7 @@ import pytest
 from api.services.domain_files import parse_row
 from api.services.domain_import import DomainImport
 from bench.lab.zone import Behaviour
-from common.db import applications, domains, order_outcomes, order_queue, ownership, policies
+from common.db import applications, delegations, domains, order_outcomes, order_queue, ownership, policies
 from common.db.certificates import Certificate
 from common.domain_settings import DomainSettings
 from common.enrolment import transfer as domain_transfer
@@ -43,9 +43,8 @@ NOTHING = {
 @pytest.fixture
 async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
     """One whose zones' own servers can be asked."""
-    async with open_service(
-        dsn, tmp_path, probe_port, UNHURRIED, authority_port=None, PUBLIC_URL="https://api.frontage.test"
-    ) as service:
+    settings = {"PUBLIC_URL": "https://api.frontage.test", "ACME_DNS_ZONE": "acme.frontage.test"}
+    async with open_service(dsn, tmp_path, probe_port, UNHURRIED, authority_port=None, **settings) as service:
         service.zone.add("test", "NS", "ns.test")
         service.zone.add("ns.test", "A", "127.0.0.1")
         yield service
@@ -164,6 +163,38 @@ async def test_what_an_operator_has_blocked_or_suspended_is_neither_enrolled_nor
             for subject in subjects:
                 assert await policies.remove(connection, scope, subject)
     assert (await power.post("new.customer.test", origin)).status == 200
+
+
+# Challenges that are delegated ----------------------------------------------------------------------------------
+
+
+async def delegate(service: Service, domain: str, partner: Partner) -> None:
+    async with service.database.connection() as connection:
+        label = await delegations.mint(connection, domain, partner.id)
+        assert await delegations.mint(connection, domain, partner.id) == label
+    service.zone.replace(f"_acme-challenge.{domain}", "CNAME", f"{label}.acme.frontage.test")
+
+
+async def test_a_delegated_challenge_proves_and_moves_a_name_as_a_txt_record_does(
+    service: Service, origin: str
+) -> None:
+    first, second = await two(service)
+    service.zone.add(SHOP, "A", SERVER)
+    assert refusal(await first.post(SHOP, origin)) == (502, REVIEW, "txt_record_needed")
+    await delegate(service, SHOP, first)
+    assert refusal(await second.post(SHOP, origin)) == (502, REVIEW, "txt_record_needed")
+    assert (await first.post(SHOP, origin)).status == 200
+    ownership = (await first.call("GET", f"/domains/{SHOP}/diagnosis")).body["ownership"]
+    assert await fetch(service, "select claim from domains") == [("delegation",)]
+    assert (ownership["status"], ownership["delegation"]["is_seen"]) == ("yours", True)
+    assert ownership["delegation"]["host"] == f"_acme-challenge.{SHOP}"
+
+    name_by_txt(service, SHOP, second)
+    assert refusal(await second.post(SHOP, origin)) == (502, ALREADY, "leads_to_holder")
+    await delegate(service, SHOP, second)
+    name_by_txt(service, SHOP)
+    assert (await second.post(SHOP, origin)).status == 200
+    assert (await first.get(domain=SHOP)).body == NOTHING
 
 
 # Names that nobody may have --------------------------------------------------------------------------------------

@@ -164,6 +164,7 @@ def make_issuance(
     random: Random | None = None,
     find_lead: FindLead | None = None,
     limits: Limits | None = None,
+    **options: Any,
 ) -> Issuance:
     return Issuance(
         database,
@@ -173,6 +174,7 @@ def make_issuance(
         random or HastyRandom(),
         find_lead=find_lead or leads_here,
         limits=limits or Limits(),
+        **options,
     )
 
 
@@ -188,9 +190,10 @@ def make_runner(
     limits: Limits | None = None,
     queue: Queue[order_queue.Order] = order_queue,
     concurrency: int = 4,
+    **options: Any,
 ) -> Runner[order_queue.Order]:
     random = random or HastyRandom()
-    issuance = make_issuance(database, issuer, keys, random=random, find_lead=find_lead, limits=limits)
+    issuance = make_issuance(database, issuer, keys, random=random, find_lead=find_lead, limits=limits, **options)
     return Runner(
         database,
         queue,

@@ -14,7 +14,7 @@ from common.enrolment.eligibility import EligibilityFindings
 from common.enrolment.ownership import OwnershipClaim
 from monitor.certificates.dns_moved_away import Lead, lead_from
 from monitor.certificates.issuer import RenewalWindow
-from monitor.certificates.renewal import needs_dns_check, next_check_seconds, renewal_time, urgency
+from monitor.certificates.renewal import needs_dns_check, next_check_seconds, order_ways, renewal_time, urgency
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORDER = Order("shop.customer.example", "app", "running", 7, 1, {}, 0.01, None)
@@ -26,6 +26,23 @@ WINDOW = RenewalWindow(NOW + timedelta(days=5), NOW + timedelta(days=7), ask_aga
 def test_short_lived_certificate_is_renewed_at_half(seed: int) -> None:
     at = renewal_time(NOW, NOW + timedelta(days=6), Random(seed))
     assert 0.48 <= (at - NOW) / timedelta(days=6) <= 0.52
+
+
+@pytest.mark.parametrize(
+    ("attempt", "leads_here", "is_delegated", "ways"),
+    [
+        (1, True, False, ("http-01",)),
+        (1, True, True, ("dns-01", "http-01")),
+        (2, True, True, ("http-01", "dns-01")),
+        (1, False, True, ("dns-01",)),
+        (2, False, True, ("dns-01",)),
+    ],
+)
+def test_delegated_domain_is_validated_in_its_zone_and_after_a_failure_in_the_other_way(
+    attempt: int, leads_here: bool, is_delegated: bool, ways: tuple[str, ...]
+) -> None:
+    order = replace(ORDER, attempts=attempt)
+    assert order_ways(order, leads_here=leads_here, is_delegated=is_delegated) == ways
 
 
 @given(st.integers())

@@ -10,6 +10,7 @@ import pytest
 
 from common.dns import Answer, Chain, Outcome, Pass
 from common.dns.questions import follow_chain
+from common.enrolment.delegations import Ask, Delegate
 from common.enrolment.ownership import OwnershipClaim, OwnershipEvidence, Party, Target
 from common.enrolment.ownership_evidence import find_evidence
 from common.names import parse_domain
@@ -46,8 +47,12 @@ async def evidence(answers: dict[tuple[str, RecordType], Answer], **set_at: date
         targets = [Target(name, owners[name], None, since.get(name, HELD_SINCE)) for name in names if name in owners]
         return sorted(targets, key=lambda each: each.set_at)
 
+    async def find_delegate(ask: Ask, domain: str) -> Delegate:
+        answer = await ask(f"_acme-challenge.{domain}", "CNAME")
+        return Delegate(answer.values[0].partition(".")[0] if answer.values else None, answer.outcome.is_known)
+
     return await find_evidence(
-        cast("Pass", Zones(answers)), SHOP, A, B, HELD_SINCE, frozenset({"power.test"}), find_targets
+        cast("Pass", Zones(answers)), SHOP, A, B, HELD_SINCE, frozenset({"power.test"}), find_targets, find_delegate
     )
 
 
@@ -64,6 +69,18 @@ async def test_a_name_leads_to_its_holder_as_long_as_the_cnames_lead_through_its
     assert await evidence(through) == OwnershipEvidence(OwnershipClaim.CNAME, "b", leads_to_holder=True)
     alias = {CNAME: values("alias.test"), ("alias.test", "CNAME"): values("a.test")}
     assert (await evidence(alias)).claim is OwnershipClaim.CNAME
+
+
+async def test_a_delegated_challenge_proves_the_name_and_keeps_it_for_its_holder() -> None:
+    delegated: tuple[str, RecordType] = ("_acme-challenge.shop.customer.test", "CNAME")
+    assert await evidence({delegated: values("a.acme.test")}) == OwnershipEvidence(
+        OwnershipClaim.DELEGATION, "b", leads_to_holder=False
+    )
+    assert await evidence({CNAME: values("a.test"), delegated: values("b.acme.test")}) == OwnershipEvidence(
+        OwnershipClaim.CNAME, "b", leads_to_holder=True
+    )
+    unasked = await evidence({CNAME: values("a.test"), delegated: Answer(Outcome.TIMEOUT)})
+    assert unasked.leads_to_holder is None
 
 
 async def test_a_target_that_the_holder_sets_on_a_claimants_way_keeps_no_name() -> None:

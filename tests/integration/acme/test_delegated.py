@@ -1,0 +1,160 @@
+"""DNS-01 in a delegated zone: Pebble asks a validating resolver, which asks the customer's zone and then a real edge.
+
+The customer's zone is Knot's, the resolver is unbound. Nothing answers over HTTP, but where it is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from bench.lab.knot import Knot, find_knot
+from bench.lab.pebble import Pebble, running_pebble
+from bench.lab.ports import free_ports
+from bench.lab.unbound import find_unbound, serve_unbound
+from common.addresses import AddressPolicy
+from common.db import delegations, domains, orders
+from common.db.domains import NewDomain
+from common.db.pool import Database
+from common.dns import Pass, Resolver
+from common.enrolment.delegations import Delegations
+from common.enrolment.eligibility import ServiceTargets
+from common.secrets import Keyring
+from common.settings import HostPort
+from monitor.certificates.dns_moved_away import DomainDnsCheck, Lead
+from tests.component.edge_process import EdgeProcess
+from tests.integration.monitor import parts
+from tests.waiting import until
+
+from .parts import Answering, opened
+
+pytestmark = pytest.mark.skipif(not (find_knot() and find_unbound()), reason="needs Debian's knot and unbound")
+
+DOMAIN = parts.DOMAIN
+ZONE = "acme.frontage.example"
+
+
+class World:
+    """A customer's zone, the resolver of the CA and of monitors, an edge that serves the operator's zone, a CA."""
+
+    def __init__(self, database: Database, keyring: Keyring, pebble: Pebble, knot: Knot) -> None:
+        self.database = database
+        self.keyring = keyring
+        self.pebble = pebble
+        self.knot = knot
+        self.lead: Lead = "elsewhere"
+
+    async def find_lead(self, _domain: str, _application_id: str) -> Lead:
+        return self.lead
+
+    def dns_check(self) -> DomainDnsCheck:
+        """As the monitor makes it, but for where the domain leads."""
+        host, _, port = self.pebble.dns.rpartition(":")
+        policy = AddressPolicy((ip_network("127.0.0.0/8"),), ())
+        resolver = Resolver([HostPort(host, int(port))], policy)
+        targets = ServiceTargets(frozenset(), frozenset())
+        return DomainDnsCheck(self.database, resolver, targets, no_probe, Delegations(self.database, ZONE))
+
+    async def delegate(self, application_id: str = parts.APPLICATION) -> None:
+        async with self.database.connection() as connection:
+            label = await delegations.mint(connection, DOMAIN, application_id)
+        await self.knot.add("example", f"_acme-challenge.{DOMAIN}.", "CNAME", f"{label}.{ZONE}.")
+
+    @asynccontextmanager
+    async def issuing(self) -> AsyncIterator[None]:
+        """A monitor, for the block."""
+        async with opened(self.pebble, self.database, self.keyring, Answering()) as issuer:
+            runner = parts.make_runner(
+                self.database,
+                issuer,
+                self.keyring,
+                find_lead=self.find_lead,
+                is_delegated=self.dns_check().is_delegated,
+            )
+            async with parts.running(runner):
+                yield
+
+
+async def no_probe(_questions: Pass, _domain: str) -> bool:
+    return False
+
+
+@pytest.fixture
+async def world(
+    request: pytest.FixtureRequest, tmp_path: Path, dsn: str, database: Database, keyring: Keyring
+) -> AsyncIterator[World]:
+    """Edges answer over DNS alone, or with the parameter ``http`` over HTTP alone."""
+    await parts.add_application(database)
+    nothing, edge_dns = free_ports(2)
+    over_http = getattr(request, "param", "dns") == "http"
+    named = {} if over_http else {"FRONTAGE_EDGE_DNS": f"127.0.0.1:{edge_dns}", "FRONTAGE_ACME_DNS_ZONE": ZONE}
+    edge = EdgeProcess(tmp_path, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn, **named)
+    try:
+        await edge.start()
+        async with AsyncExitStack() as stack:
+            knot = await stack.enter_async_context(Knot.serve({"example": f"{DOMAIN}. A 127.0.0.1\n"}))
+            zones = {"example": knot.address, ZONE: HostPort("127.0.0.1", edge_dns)}
+            resolver = await stack.enter_async_context(serve_unbound(zones))
+            running = running_pebble(tmp_path, http_port=edge.http if over_http else nothing, resolver=resolver)
+            pebble = await stack.enter_async_context(running)
+            yield World(database, keyring, pebble, knot)
+    finally:
+        edge.end()
+
+
+async def enrol(database: Database) -> None:
+    """As an operator's import does: the monitor looks at the DNS first."""
+    async with database.transaction() as connection:
+        new = NewDomain(DOMAIN, "power", "https://origin.example")
+        await domains.enrol_by_hand(connection, parts.APPLICATION, [new])
+
+
+async def last_error(database: Database) -> str:
+    [row] = await parts.fetch(database, "select coalesce(last_error, '') as last_error from orders")
+    return str(row["last_error"])
+
+
+@pytest.mark.parametrize("lead", ["here", "elsewhere"])
+async def test_domain_whose_challenge_is_delegated_has_its_certificate_wherever_it_leads(
+    world: World, lead: Lead
+) -> None:
+    world.lead = lead
+    await world.delegate()
+    await enrol(world.database)
+    async with world.issuing():
+        await parts.until_live(world.database, DOMAIN)
+    [domain] = await parts.fetch(world.database, "select departed_at is null as leads_here from domains")
+    assert domain["leads_here"] is (lead == "here")
+    [row] = await parts.fetch(world.database, "select challenge_values from acme_delegations")
+    assert row["challenge_values"] == [], "the values are answered while the order runs"
+
+
+async def test_delegation_to_another_applications_label_orders_nothing(world: World) -> None:
+    await parts.add_application(world.database, parts.OTHER_APPLICATION)
+    async with world.database.connection() as connection:
+        await delegations.mint(connection, DOMAIN, parts.APPLICATION)
+    await world.delegate(parts.OTHER_APPLICATION)
+    await enrol(world.database)
+    async with world.issuing():
+
+        async def has_moved_away() -> bool:
+            return await last_error(world.database) == orders.DNS_MOVED_AWAY
+
+        await until(has_moved_away)
+    assert await parts.fetch(world.database, "select from certificates") == []
+
+
+@pytest.mark.parametrize("world", ["http"], indirect=True)
+async def test_way_that_failed_is_followed_by_the_other(world: World) -> None:
+    """The delegation is seen, and no edge answers the operator's zone."""
+    world.lead = "here"
+    await world.delegate()
+    await enrol(world.database)
+    async with world.issuing():
+        await parts.until_live(world.database, DOMAIN)
+    failed = await parts.fetch(world.database, "select from ca_ledger where kind = 'failed_validation'")
+    assert len(failed) == 1, "the CA was asked to validate over DNS first"
