@@ -26,6 +26,7 @@ from api.handlers.monitor import BatchHandlers, MonitorHandlers
 from api.handlers.operations import OperationsHandler
 from api.handlers.organisations import OrganisationHandlers
 from api.handlers.power import PowerHandlers
+from api.handlers.preparation import PreparationHandlers
 from api.handlers.sdk import SdkHandler
 from api.handlers.secure import SecureHandlers
 from api.handlers.share import ShareHandler
@@ -68,6 +69,7 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
         *_bound(domains.DIAGNOSIS, DiagnosisHandler(services.diagnosis, clock)),
         *_bound(domains.TRAFFIC, TrafficHandler(database)),
         *_bound(domains.CERTIFICATES, CertificateHandlers(services.own_certificates)),
+        *_bound(domains.PREPARATIONS, PreparationHandlers(services.preparations)),
         *_bound(domains.ACTIONS, DomainActionHandlers(services.domain_actions)),
         *_bound(
             domain_check.OPERATIONS,

@@ -25,6 +25,7 @@ from api.services.organisations import OrganisationService
 from api.services.origin_state import OriginStates
 from api.services.own_certificates import OwnCertificateService
 from api.services.power import PowerService
+from api.services.preparations import PreparationService
 from api.services.rdap_servers import RdapServers
 from api.services.record_check import RecordCheckService
 from api.services.removals import Removals
@@ -47,6 +48,7 @@ from common.enrolment.domain_claims import DomainClaims
 from common.enrolment.eligibility import ServiceTargets
 from common.enrolment.enrolling import Enrolling
 from common.enrolment.ownership import OwnNames
+from common.enrolment.preparing import Preparing
 from common.enrolment.target_claims import TargetClaims
 from common.origin_probe import OriginProbe
 from common.secrets import Keyring
@@ -70,6 +72,7 @@ class Services:
     batches: BatchService
     webhooks: WebhookService
     applications: ApplicationService
+    preparations: PreparationService
     domain_actions: DomainActions
     own_certificates: OwnCertificateService
     removals: Removals
@@ -131,6 +134,7 @@ class ApiWiring:
             batches=BatchService(database),
             webhooks=WebhookService(database),
             applications=self._applications(enrolment.service_targets),
+            preparations=PreparationService(Preparing(enrolment.claims, self._policy), settings),
             domain_actions=DomainActions(database, self._policy, enrolment.claims),
             own_certificates=OwnCertificateService(database, self.keyring, clock),
             removals=Removals(database),

@@ -65,7 +65,13 @@ class MonitorWork:
         deliveries = wiring.deliveries()
         certificates = wiring.certificates(issuer, on_event=deliveries.wake)
         checks = wiring.checks(on_events=deliveries.wake)
-        runners = {"batches": wiring.batches(), monitor_nodes.DELIVERING: deliveries, "flows": wiring.flows(checks)}
+        awaited = certificates[monitor_nodes.ISSUING]
+        runners = {
+            "batches": wiring.batches(),
+            monitor_nodes.DELIVERING: deliveries,
+            "flows": wiring.flows(checks),
+            "preparations": wiring.preparations(on_enrolled=awaited.wake, on_event=deliveries.wake),
+        }
         return cls(certificates, {**runners, monitor_nodes.CHECKING: checks}, certificates | runners)
 
     def listeners(self, dsn: str) -> dict[str, Listener]:

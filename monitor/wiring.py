@@ -13,7 +13,7 @@ from common.addresses import AddressPolicy, tenant_policy
 from common.clock import Clock
 from common.connect.settlement import Settlement
 from common.connect.zone_inspector import ZoneInspector
-from common.db import batches, monitor_nodes, order_queue, revocations
+from common.db import batches, monitor_nodes, order_queue, preparations, revocations
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.dns import Resolver
@@ -24,6 +24,7 @@ from common.enrolment.domain_claims import DomainClaims
 from common.enrolment.eligibility import ServiceTargets
 from common.enrolment.enrolling import Enrolling
 from common.enrolment.ownership import OwnNames
+from common.enrolment.preparing import Preparing
 from common.logs import get_logger
 from common.origin_probe import OriginProbe
 from common.secrets import Keyring
@@ -44,6 +45,7 @@ from monitor.connect.steps import FlowSteps
 from monitor.connect.steps import make_runner as make_flow_runner
 from monitor.origin_watch import OriginWatch
 from monitor.own_certificates import OwnCertificateWatch
+from monitor.preparing import PreparationWork
 from monitor.rdap_bootstrap import BootstrapRefresh
 from monitor.target_watch import TargetWatch
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
@@ -55,6 +57,7 @@ _log = get_logger("monitor")
 
 _REVOCATIONS_AT_ONCE = 2
 _BATCHES_AT_ONCE = 4
+_PREPARATIONS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,16 @@ class MonitorWiring:
             settings.base_url,
         )
         return make_flow_runner(database, steps, self.random)
+
+    def preparations(self, *, on_enrolled: Callable[[], None], on_event: Callable[[], None]) -> Runner[Any]:
+        """Create the runner of prepared domains: their delegation, then their DNS that comes to lead here."""
+        resolver, probe, targets = self._resolver(), self._edge_probe(), ServiceTargets.of(self.settings)
+        own_names = OwnNames.of(self.settings)
+        claims = DomainClaims(self.database, resolver, targets, own_names, probe, self._delegations)
+        dns_check = DomainDnsCheck(self.database, resolver, targets, probe, self._delegations)
+        preparing = Preparing(claims, self._policy)
+        work = PreparationWork(self.database, preparing, dns_check, self.random, on_enrolled, on_event)
+        return self._runner(preparations, work.perform, _PREPARATIONS_AT_ONCE)
 
     def bootstrap_refresh(self) -> BootstrapRefresh | None:
         """Create the refresh of the list of RDAP servers; None without a source for it."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -24,10 +23,12 @@ from common.errors import OperatorError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from api.cli.services import CommandServices
+    from api.services.domain_import import DomainImport
+    from api.services.preparation_import import PreparationImport
     from common.db.applications import Application
     from common.db.domain_rows import Row
     from common.db.pool import Database
-    from common.settings import Settings
 
 _AT_ONCE = 50
 _MOST_REPORTED = 1000
@@ -51,6 +52,13 @@ def import_domains(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or JSON; - is the standard input.")],
     application: ApplicationOption,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    prepare: Annotated[
+        bool,
+        typer.Option(
+            "--prepare",
+            help="Serve each before its DNS leads here, as `frontage domain prepare` does.",
+        ),
+    ] = False,
     file_format: FormatChoice = None,
     as_json: AsJson = False,
 ) -> None:
@@ -59,15 +67,13 @@ def import_domains(
     A row has product (power, secure or monitor) and domain, and the fields of the API's body for it. No DNS is asked.
     The command may be interrupted, and run again: rows that are there already are left as they are.
     """
-    from api.cli.database import run_with_database
+    from api.cli.services import run_with_services
     from api.services.domain_files import format_of
-    from common.settings import load
 
     chosen = file_format.value if file_format else format_of(file)
-    settings = load(os.environ)
     with _reading(file) as (source, size):
-        run = _Import(source, chosen, size, settings, is_dry=dry_run)
-        run_with_database(lambda database: run.perform(database, application))
+        run = _Import(source, chosen, size, is_dry=dry_run, prepares=prepare)
+        run_with_services(lambda services: run.perform(services, application))
     _report(run, dry_run, as_json)
     if run.counts["refused"]:
         raise typer.Exit(1)
@@ -105,41 +111,47 @@ def export_domains(
 class _Import:
     """One a command: reads the file once."""
 
-    def __init__(
-        self, source: BinaryIO, file_format: Any, size: int | None, settings: Settings, *, is_dry: bool
-    ) -> None:
+    def __init__(self, source: BinaryIO, file_format: Any, size: int | None, *, is_dry: bool, prepares: bool) -> None:
         self._source = source
         self._format = file_format
         self._size = size
-        self._settings = settings
         self._is_dry = is_dry
+        self._prepares = prepares
         self.counts: Counter[str] = Counter()
         self.errors: list[dict[str, Any]] = []
         """The first ones; all are printed."""
 
-    async def perform(self, database: Database, application_id: str) -> None:
+    async def perform(self, services: CommandServices, application_id: str) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
         from api.services.domain_files import read_rows
 
-        application = await find_application(database, application_id)
+        importing = self._importing(services, await find_application(services.database, application_id))
         columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
         with Progress(*columns, console=Console(stderr=True, soft_wrap=True)) as progress:
             task = progress.add_task("reading", total=self._size)
             rows = read_rows(self._source, self._format, lambda count: progress.advance(task, count))
             for batch in _batches(rows):
-                await self._write(database, application, batch, progress)
+                await self._write(importing, batch, progress)
                 done = ", ".join(f"{count:,} {words}" for words, count in sorted(self.counts.items()))
                 progress.update(task, description=f"dry run: {done}" if self._is_dry else done)
 
-    async def _write(
-        self, database: Database, application: Application, batch: list[tuple[int, Row | str]], progress: Progress
-    ) -> None:
+    def _importing(self, services: CommandServices, application: Application) -> DomainImport | PreparationImport:
         from api.services.domain_import import DomainImport
+        from api.services.preparation_import import PreparationImport
 
+        if self._prepares:
+            return PreparationImport(services.preparations, application)
+        return DomainImport.of(services.settings, services.database, application)
+
+    async def _write(
+        self,
+        importing: DomainImport | PreparationImport,
+        batch: list[tuple[int, Row | str]],
+        progress: Progress,
+    ) -> None:
         rows = [(line, row) for line, row in batch if not isinstance(row, str)]
-        importing = DomainImport.of(self._settings, database, application)
         outcomes = await importing.write([row for _, row in rows], is_dry=self._is_dry)
         refused = [(line, row) for line, row in batch if isinstance(row, str)]
         for (line, row), outcome in zip(rows, outcomes, strict=True):

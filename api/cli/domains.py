@@ -15,6 +15,7 @@ import typer
 from api.cli.api_domain import publish_api
 from api.cli.enrolment import monitor, power, remove, secure
 from api.cli.policies import Legal, Reason, shown_reason
+from api.cli.preparing import prepare, prepared, unprepare
 from api.cli.printing import AsJson, print_json, print_result
 from common.errors import OperatorError
 
@@ -235,7 +236,7 @@ def recheck(
     print_result({"domain": name.text, "rechecking": True}, words, as_json=as_json)
 
 
-for _command in (power, secure, monitor, remove):
+for _command in (power, secure, monitor, remove, prepare, prepared, unprepare):
     app.command()(_command)
 app.command("publish-api")(publish_api)
 

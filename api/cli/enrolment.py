@@ -88,7 +88,7 @@ def monitor(
     as_json: AsJson = False,
 ) -> None:
     """Watch DNS records of a domain, in place of those watched so far. Hosts are relative to the registrable domain."""
-    name = _name(domain)
+    name = name_of(domain)
     fields = {
         "domain": name.registrable,
         "subdomain": name.subdomain,
@@ -108,7 +108,7 @@ def remove(
     from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
-    name = _name(domain)
+    name = name_of(domain)
 
     async def work(services: CommandServices) -> None:
         await services.operations.remove(OPERATOR, application, name, product.value)
@@ -161,7 +161,7 @@ async def _find_origin(database: Database, application: Application, domain: str
     from common.db import domains
 
     async with database.connection() as connection:
-        held = await domains.find(connection, _name(domain).text)
+        held = await domains.find(connection, name_of(domain).text)
     own = [each for each in held if (each.product, each.application_id) == ("power", application.id)]
     return own[0].application_url if own else application.application_url
 
@@ -172,7 +172,8 @@ def _refused(fields: Mapping[str, Any], error: Exception) -> OperatorError:
     return OperatorError(f"{fields['domain']}: {_OPTIONS.get(field, field)}{colon}{words}")
 
 
-def _name(domain: str) -> DomainName:
+def name_of(domain: str) -> DomainName:
+    """Parse the domain of an argument. Raises: `OperatorError`."""
     """Parse a domain name. Raises: `OperatorError`."""
     from common.errors import InvalidName
     from common.names import parse_domain

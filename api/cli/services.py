@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from api.services.operator_applications import OperatorApplications
     from api.services.organisations import OrganisationService
     from api.services.own_certificates import OwnCertificateService
+    from api.services.preparations import PreparationService
     from api.services.users import UserService
     from api.services.webhooks import WebhookService
     from common.db.applications import Application
@@ -64,6 +65,30 @@ class CommandServices:
         from common.clock import SystemClock
 
         return OwnCertificateService(self.database, self.keyring, SystemClock())
+
+    @property
+    def preparations(self) -> PreparationService:
+        """Return the service of prepared domains."""
+        from api.services.preparations import PreparationService
+        from common.addresses import tenant_policy
+        from common.dns import Resolver
+        from common.edge_probe import HttpEdgeProbe, probing_policy
+        from common.enrolment.delegations import Delegations
+        from common.enrolment.domain_claims import DomainClaims
+        from common.enrolment.eligibility import ServiceTargets
+        from common.enrolment.ownership import OwnNames
+        from common.enrolment.preparing import Preparing
+
+        settings, policy = self.settings, tenant_policy(self.settings)
+        claims = DomainClaims(
+            self.database,
+            Resolver(settings.dns_servers, policy),
+            ServiceTargets.of(settings),
+            OwnNames.of(settings),
+            HttpEdgeProbe(self.keyring, probing_policy(settings)),
+            Delegations(self.database, settings.acme_dns_zone),
+        )
+        return PreparationService(Preparing(claims, policy), settings)
 
     @property
     def applications(self) -> OperatorApplications:

@@ -22,6 +22,7 @@ from api.dashboard.handlers.home import HomePage
 from api.dashboard.handlers.monitored import MonitoredPages
 from api.dashboard.handlers.operations import OperationsPages
 from api.dashboard.handlers.organisations import OrganisationPages
+from api.dashboard.handlers.prepared import PreparedPages
 from api.dashboard.handlers.signing_in import SigningInPages
 from api.dashboard.handlers.webhooks import WebhookPages
 from api.dashboard.live import RENDERINGS, SLOTS, stream_slots
@@ -58,6 +59,7 @@ def build_dashboard(context: DashboardContext) -> web.Application:
         ("POST", "/organisations/{organisation}/members/link", organisations.make_link),
         *_application_routes(ApplicationPages(context, context.removals), SettingsPages(context), SecretPages(context)),
         *_domain_routes(DomainListPage(context), DomainPages(context), MonitoredPages(context)),
+        *_prepared_routes(PreparedPages(context)),
         *_webhook_routes(WebhookPages(context)),
         *_audit_routes(AuditPages(context)),
         *_operations_routes(OperationsPages(context)),
@@ -134,6 +136,11 @@ def _domain_routes(domains: DomainListPage, pages: DomainPages, monitored: Monit
         ("POST", f"{one}/monitored/{{name}}", monitored.post),
         ("GET", f"{one}/monitored/{{name}}/live", monitored.get_live),
     )
+
+
+def _prepared_routes(pages: PreparedPages) -> Routes:
+    one = "/applications/{application}/prepared/{name}"
+    return (("GET", one, pages.get), ("POST", one, pages.end), ("GET", f"{one}/live", pages.get_live))
 
 
 def _webhook_routes(pages: WebhookPages) -> Routes:

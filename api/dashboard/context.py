@@ -18,6 +18,7 @@ from api.services.monitor import MonitorService
 from api.services.organisations import OrganisationService
 from api.services.own_certificates import OwnCertificateService
 from api.services.power import PowerService
+from api.services.preparations import PreparationService
 from api.services.removals import Removals
 from api.services.secure import SecureService
 from api.services.webhooks import WebhookService
@@ -43,6 +44,7 @@ class DashboardContext:
     diagnosis: DiagnosisService
     monitor: MonitorService
     webhooks: WebhookService
+    preparations: PreparationService
     domain_actions: DomainActions
     own_certificates: OwnCertificateService
     removals: Removals
@@ -77,6 +79,7 @@ class DashboardContext:
             services.diagnosis,
             services.monitor,
             services.webhooks,
+            services.preparations,
             services.domain_actions,
             services.own_certificates,
             services.removals,

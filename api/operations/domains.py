@@ -7,15 +7,18 @@ from typing import Any, Final
 from api.answers.certificates import DomainCertificate, SigningRequest
 from api.answers.diagnosis import Diagnosis
 from api.answers.messages import Message
+from api.answers.preparation import DomainPreparation
 from api.answers.traffic import Traffic
 from api.handlers.certificates import CertificateHandlers
 from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.domain_actions import DomainActionHandlers
+from api.handlers.preparation import PreparationHandlers
 from api.handlers.traffic import TrafficHandler
 from api.operations.operation import Operation, Query
 from api.operations.parameters import APPLICATION_ID
 from api.schemas.block import BlockBody
 from api.schemas.certificate import CertificateBody
+from api.schemas.preparation import PrepareBody
 from api.schemas.traffic import PERIODS
 from api.schemas.transfer import TransferBody
 from common.accounts import Permission
@@ -52,6 +55,46 @@ TRAFFIC: Final[tuple[Operation[TrafficHandler], ...]] = (
         ),
         errors=(400,),
         paths={"domain": "A domain of the application."},
+    ),
+)
+
+_PREPARED = {"domain": "A domain of a customer, wherever it leads now."}
+
+PREPARATIONS: Final[tuple[Operation[PreparationHandlers], ...]] = (
+    Operation(
+        "POST",
+        "/domains/{domain}/prepare",
+        PreparationHandlers.post,
+        "prepareDomain",
+        "Domains",
+        "Prepare a domain: served with its certificate by every edge before its DNS leads here, for 30 days",
+        DomainPreparation,
+        body=PrepareBody,
+        example={"product": "power", "applicationUrl": "https://app.acme.example/shop"},
+        errors=(400, 409, 502),
+        paths=_PREPARED,
+    ),
+    Operation(
+        "GET",
+        "/domains/{domain}/prepare",
+        PreparationHandlers.get,
+        "getPreparation",
+        "Domains",
+        "Show the records to set for a prepared domain, and how far it is",
+        DomainPreparation,
+        errors=(400, 404),
+        paths=_PREPARED,
+    ),
+    Operation(
+        "DELETE",
+        "/domains/{domain}/prepare",
+        PreparationHandlers.delete,
+        "endPreparation",
+        "Domains",
+        "Prepare a domain no longer, before its DNS leads here",
+        Message,
+        errors=(400, 404, 409),
+        paths=_PREPARED,
     ),
 )
 

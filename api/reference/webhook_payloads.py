@@ -91,6 +91,17 @@ class SecureEvent(AnyEvent):
     reason: NotRequired[str | None]
 
 
+class PreparedEvent(AnyEvent):
+    """Every edge serves a prepared domain with its certificate: its DNS can be pointed here."""
+
+    type: Literal["domain.prepared"]
+    domain: str
+    subdomain: str | None
+    sequence: int
+    product: str
+    prepared_until: str
+
+
 class OriginEvent(AnyEvent):
     """An origin of the application's domains began to fail, or answers again."""
 
@@ -126,6 +137,7 @@ WEBHOOKS: Final[Mapping[str, type]] = MappingProxyType(
         "domain.power": PowerEvent,
         "domain.secure": SecureEvent,
         "domain.added": FlowEvent,
+        "domain.prepared": PreparedEvent,
         "domain.origin_failing": OriginEvent,
         "domain.certificate_expiring": CertificateExpiringEvent,
     }

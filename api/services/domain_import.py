@@ -64,7 +64,7 @@ class DomainImport:
         async with self.database.transaction() as connection:
             left = [rows[place] for place in todo]
             batch = EnrolmentBatch(connection, self.application, self.own_names, self.addresses, is_dry=is_dry)
-            await batch.open([_request(row) for row in left if isinstance(row, EnrolmentRow)])
+            await batch.open([request_of(row) for row in left if isinstance(row, EnrolmentRow)])
             writing = _Writing(connection, self.application, batch, await self._find(connection, left), is_dry)
             for place in todo:
                 outcomes[place] = await writing.write(rows[place])
@@ -92,7 +92,7 @@ class _Writing:
             return outcome
         if isinstance(row, EnrolmentRow):
             enrol = self.batch.add if outcome == "added" else self.batch.change
-            refused = await enrol(_request(row))
+            refused = await enrol(request_of(row))
             if refused is not None:
                 return _error(refused)
         elif not self.is_dry:
@@ -106,7 +106,8 @@ class _Writing:
         await monitored_changes.add(self.connection, key, row.records, labels)
 
 
-def _request(row: EnrolmentRow) -> EnrolmentRequest:
+def request_of(row: EnrolmentRow) -> EnrolmentRequest:
+    """Return the enrolment that the row describes."""
     return EnrolmentRequest(row.product, parse_domain(row.domain), row.settings)
 
 

@@ -29,6 +29,7 @@ ELSEWHERE_ADDRESS = "192.0.2.1"
 PROVIDER_ZONE = "lab-domains.localhost"  # hosted by the lab's Domain Connect provider
 POWERDNS_ZONE = "powerdns.localhost"  # hosted by the lab's PowerDNS
 EXPIRED = "expired.localhost"  # a domain whose registration has expired
+CHALLENGE_ZONE = "acme.frontage.localhost"  # in which domains delegate their challenge
 PROVIDER_ID = "frontage.localhost"  # ours, at Domain Connect providers
 APPLICATION_NAME = "Demo"
 USER = "demo@frontage.localhost"
@@ -155,6 +156,7 @@ def _environment(environ: Mapping[str, str], state_dir: Path, *, dns: str, rdap:
         "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
         "SERVICE_SERVERS": "127.0.0.1",
         "DOMAIN_CONNECT_PROVIDER_ID": PROVIDER_ID,
+        "ACME_DNS_ZONE": CHALLENGE_ZONE,
     }
     defaults = {PREFIX + name: value for name, value in stage.items()}
     own = {name: value for name, value in environ.items() if value or not name.startswith(PREFIX)}

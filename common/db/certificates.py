@@ -116,6 +116,7 @@ async def release(connection: Connection, domain: str) -> None:
         return
     await connection.execute("delete from orders where domain = $1", domain)
     await own_certificates.remove(connection, domain)
+    await connection.execute("delete from preparations where domain = $1 and state <> 'waiting'", domain)
     await connection.execute(
         "update acme_delegations set challenge_values = '{}' where domain = $1 and challenge_values <> '{}'", domain
     )

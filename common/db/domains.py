@@ -25,7 +25,8 @@ from typing import Any, Literal
 
 from asyncpg import Connection, Record
 
-from common.db import certificates, enrolments, locks, orders, outcomes, ownership
+from common.db import certificates, enrolments, locks, orders, outcomes, ownership, preparations
+from common.db.preparations import Wanted
 from common.domain_settings import SETTINGS, DomainSettings
 from common.enrolment.ownership import OwnershipClaim
 from common.errors import FrontageError
@@ -51,11 +52,15 @@ _CERTIFICATE = f"""case when exists ({_IN_SERVICE} and c.live_at is not null and
         or o.state = 'issued' and exists ({_IN_SERVICE} and c.not_after > now()))) then 'ordering'
     else 'none' end"""
 
+_IS_PREPARED = """exists (select from preparations p where p.domain = d.domain and p.application_id = d.application_id
+        and p.state in ('issuing', 'prepared'))"""
+
 # Kept by triggers: `domain_active_until`.
 STATUS_NOW = "case when d.active_until > now() then 'active' else 'inactive' end"
 
 _DOMAINS = f"""
     select d.domain, d.product, d.application_id, d.created_at, d.departed_at, d.redirect_to, d.claim,
+        {_IS_PREPARED} as is_prepared,
         coalesce(d.application_url, a.application_url, '') as application_url,
         coalesce(d.root_path_access, a.root_path_access) as root_path_access,
         {STATUS_NOW} as status, {_CERTIFICATE} as certificate
@@ -89,6 +94,8 @@ class Domain:
     departed_at: datetime | None
     redirect_to: str | None = None
     claim: str | None = None
+    is_prepared: bool = False
+    """It is served although its DNS does not lead here yet (`common.db.preparations`)."""
 
 
 async def power(
@@ -165,6 +172,25 @@ async def update(
         *given.values(),
     )
     return status == "UPDATE 1"
+
+
+async def prepare(connection: Connection[Record], application_id: str, wanted: Wanted) -> None:
+    """Enrol the domain as inactive, or change how it is to be served, and order its certificate.
+
+    Runs under `certificates.lock_domain`; the name is free, or the application's own.
+    """
+    again = ", ".join(f"{name} = excluded.{name}" for name in SETTINGS)
+    await connection.execute(
+        f"insert into domains (domain, product, application_id, claim, departed_at, {_SETTINGS})"
+        f" values ($1, '{wanted.product}', $2, $3, now(), {_PLACES}) on conflict (domain, product)"
+        f" do update set {again}, claim = excluded.claim, origin_vouched = true, updated_at = now()",
+        wanted.domain,
+        application_id,
+        OwnershipClaim.DELEGATION,
+        *astuple(wanted.settings),
+    )
+    if await orders.request_order(connection, wanted.domain, application_id, hold_seconds=0.0):
+        await preparations.record_served(connection, wanted.domain, application_id)
 
 
 async def settings_of(
@@ -341,4 +367,5 @@ def _domain(row: Record) -> Domain:
         row["departed_at"],
         row["redirect_to"],
         row["claim"],
+        row["is_prepared"],
     )

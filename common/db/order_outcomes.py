@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from common.db import certificates, delegations, feed, outcomes, revocations
+from common.db import certificates, delegations, feed, outcomes, preparations, revocations
 from common.db.certificates import Certificate
 from common.db.order_queue import TABLE, Order, PlacedOrder, notify_failed
 from common.db.orders import DNS_MOVED_AWAY, NOTHING_PLACED
@@ -129,6 +129,7 @@ async def record_live(connection: Connection, order: Order, renew_at: datetime, 
     )
     await certificates.set_live(connection, order.domain)
     await revocations.make_due(connection, order.domain)
+    await preparations.record_served(connection, order.domain, order.application_id)
     await outcomes.record_success(connection, order.domain, order.application_id)
 
 

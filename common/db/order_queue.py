@@ -76,6 +76,8 @@ class Order:
     """The request that this run is for; None for a renewal and its check, which no request asked for."""
     label: str | None = None
     """What the domain's challenge is delegated to, where a label was made for it."""
+    is_prepared: bool = False
+    """The domain was enrolled before its DNS leads here, because its challenge was seen to be delegated."""
 
     @property
     def key(self) -> str:
@@ -154,7 +156,9 @@ _CLAIM = f"""
         extract(epoch from clock_timestamp() - due_at)::float8 as waited_seconds,
         not_before, not_after, issuer, live_at >= issued_at as is_live, revoke_reason,
         (select label from acme_delegations a
-            where a.application_id = claimed.application_id and a.domain = claimed.domain) as label
+            where a.application_id = claimed.application_id and a.domain = claimed.domain) as label,
+        exists (select from preparations p where p.application_id = claimed.application_id
+            and p.domain = claimed.domain and p.state = 'issuing') as is_prepared
     from claimed left join certificates
         on certificates.domain = claimed.domain and certificates.application_id = claimed.application_id
         and released_at is null
@@ -286,4 +290,5 @@ def _order(row: Record) -> Order:
         placed=placed,
         request_id=row["request_id"],
         label=row["label"],
+        is_prepared=row["is_prepared"],
     )

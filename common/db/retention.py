@@ -24,6 +24,7 @@ from common.db import (
     idempotent_requests,
     locks,
     monitor_nodes,
+    preparations,
     target_sightings,
     user_keys,
 )
@@ -129,6 +130,7 @@ STEPS = (
     _by_age("shares", "expires_at", 0),
     _by_age("connect_configurations", "expires_at", 0),
     _by_age("idempotent_requests", "started_at", idempotent_requests.KEPT_HOURS // 24),
+    _by_age("preparations", "expires_at", 0, where="due_at is null"),
     _by_age("connect_flows", "erase_at", 0, where="due_at is null"),
     _by_age("audit", "at", audit.KEPT_DAYS),
     _by_age("sessions", "expires_at", 0),
@@ -193,6 +195,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "passkeys": "20 at most of each user; erased with it",
         "rdap_bootstrap": "one row",
         "domain_connect_keys": "two rows: the key that signs, and the next one during a rotation",
+        "preparations": f"one row for each application and domain that is prepared, for {preparations.KEPT_DAYS} days",
         "revocations": f"erased {REVOCATION_DAYS} days after they were done",
         "sessions": "50 at most of each user; erased when they expire",
         "shares": "erased when they expire",

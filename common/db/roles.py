@@ -64,6 +64,7 @@ _BOTH: Mapping[str, str] = {
     "monitored_tallies": _ALL,
     "orders": _ALL,
     "own_certificates": _ALL,
+    "preparations": _ALL,
     "shares": _ALL,
     "webhook_endpoints": _ALL,
 }

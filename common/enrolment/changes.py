@@ -16,6 +16,7 @@ from common.db import audit, domains, own_certificates, ownership
 from common.db.domains import NewDomain, Product
 from common.db.own_certificates import OwnCertificate
 from common.db.ownership import EndReason
+from common.db.preparations import Wanted
 from common.db.session import Connection
 from common.domain_settings import DomainSettings
 from common.enrolment.ownership import OwnershipClaim
@@ -34,6 +35,13 @@ async def enrol(
     await store(connection, domain, application_id, settings, claim)
     after = settings.given() | {"claim": claim}
     await audit.record(connection, f"{product}.enrol", domain, application_id=application_id, after=after)
+
+
+async def prepare(connection: Connection, application_id: str, wanted: Wanted) -> None:
+    """Enrol the domain as inactive, before its DNS leads here."""
+    await domains.prepare(connection, application_id, wanted)
+    after = wanted.settings.given() | {"claim": OwnershipClaim.DELEGATION}
+    await audit.record(connection, f"{wanted.product}.enrol", wanted.domain, application_id=application_id, after=after)
 
 
 async def update(

@@ -14,8 +14,9 @@ from common.db.applications import Application, get_application
 from common.db.pool import Connection, Database
 from common.dns import Outcome, Pass, Resolver
 from common.enrolment import changes
-from common.enrolment.delegations import Delegations
+from common.enrolment.delegations import Delegate, Delegations
 from common.enrolment.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets, check_eligibility
+from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
 from common.enrolment.ownership import (
     OwnershipClaim,
     OwnershipEvidence,
@@ -92,16 +93,9 @@ class DomainClaims:
 
         `findings`: the result of an earlier `find_eligibility`.
         """
-        async with self.database.connection() as connection:
-            standing = await ownership.find_standing(connection, name, application.id)
-            is_held = standing.holder not in (None, application.id)
-            holder = await get_application(connection, standing.holder or "") if is_held else None
-        if name.text in self.own_names or standing.is_own_target:
-            return Assessment(OwnershipVerdict.RESERVED, OwnershipEvidence(None))
-        if standing.is_blocked:
-            return Assessment(OwnershipVerdict.BLOCKED, OwnershipEvidence(None))
-        if standing.is_suspended:
-            return Assessment(OwnershipVerdict.SUSPENDED, OwnershipEvidence(None))
+        standing, holder = await self._find_standing(application, name)
+        if (verdict := self._refuse_outright(name, standing)) is not None:
+            return Assessment(verdict, OwnershipEvidence(None))
         opened = self.resolver.open_pass(application.id) if within is None else contextlib.nullcontext(within)
         async with opened as questions:
             if holder is not None:
@@ -109,6 +103,64 @@ class DomainClaims:
             findings = findings or await self.find_eligibility(name, cname_target, within=questions)
             findings = await self._drop_outranked_claim(application, name, cname_target, standing, findings)
             return await self._assess_free(questions, application, name, standing, findings)
+
+    async def assess_delegated(self, application: Application, name: DomainName) -> tuple[Assessment, Delegate]:
+        """Assess an application's claim to a domain by its delegated challenge, wherever the domain leads.
+
+        The findings say nothing. Without the delegation to the application the assessment says nothing either.
+        """
+        standing, holder = await self._find_standing(application, name)
+        if (verdict := self._refuse_outright(name, standing)) is not None:
+            return Assessment(verdict, OwnershipEvidence(None)), Delegate(application.id)
+        async with self.resolver.open_pass(application.id) as questions:
+            delegate = await self.delegations(questions.ask_confirmed, name.text)
+            is_ours = delegate.application_id == application.id
+            evidence = OwnershipEvidence(OwnershipClaim.DELEGATION if is_ours else None)
+            if is_ours and holder is not None:
+                evidence = await self._find_evidence(questions, application, name, standing, holder)
+        return Assessment(self._judge(application, name, standing, evidence), evidence), delegate
+
+    async def refuse_outright(self, application: Application, name: DomainName) -> EnrolmentRefused | None:
+        """Refuse a name that is no application's to have, or not now this one's, whatever the DNS answers."""
+        standing, _ = await self._find_standing(application, name)
+        verdict = self._refuse_outright(name, standing)
+        return None if verdict is None else EnrolmentRefused(EnrolmentCode(verdict.value))
+
+    async def _find_standing(
+        self, application: Application, name: DomainName
+    ) -> tuple[OwnershipRecord, Application | None]:
+        """Return what is known of the name, and the other application that holds it."""
+        async with self.database.connection() as connection:
+            standing = await ownership.find_standing(connection, name, application.id)
+            is_held = standing.holder not in (None, application.id)
+            return standing, await get_application(connection, standing.holder or "") if is_held else None
+
+    def _refuse_outright(self, name: DomainName, standing: OwnershipRecord) -> OwnershipVerdict | None:
+        if name.text in self.own_names or standing.is_own_target:
+            return OwnershipVerdict.RESERVED
+        if standing.is_blocked:
+            return OwnershipVerdict.BLOCKED
+        return OwnershipVerdict.SUSPENDED if standing.is_suspended else None
+
+    async def _find_evidence(
+        self,
+        questions: Pass,
+        application: Application,
+        name: DomainName,
+        standing: OwnershipRecord,
+        holder: Application,
+        *cname_targets: str,
+    ) -> OwnershipEvidence:
+        return await find_evidence(
+            questions,
+            name,
+            party_of(application, *cname_targets),
+            party_of(holder),
+            standing.held_since,
+            self.service_targets.targets,
+            self._find_targets,
+            self.delegations,
+        )
 
     async def _drop_outranked_claim(
         self,
@@ -157,16 +209,7 @@ class DomainClaims:
         standing: OwnershipRecord,
         holder: Application,
     ) -> Assessment:
-        evidence = await find_evidence(
-            questions,
-            name,
-            party_of(application, cname_target),
-            party_of(holder),
-            standing.held_since,
-            self.service_targets.targets,
-            self._find_targets,
-            self.delegations,
-        )
+        evidence = await self._find_evidence(questions, application, name, standing, holder, cname_target)
         verdict = self._judge(application, name, standing, evidence)
         if verdict is not OwnershipVerdict.MOVE:
             return Assessment(verdict, evidence)

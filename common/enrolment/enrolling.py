@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from common.addresses import AddressPolicy
-from common.db import domains
+from common.db import domains, preparations
 from common.db.applications import Application
 from common.db.domains import AlreadyEnrolled, Domain, EnrolledTooOften
 from common.db.pool import Connection
@@ -135,14 +135,18 @@ async def _write(
     refused = rules.check_enrolled(request, own, policy)
     if refused is not None:
         raise RefusedInside(refused)
+    is_prepared = any(each.is_prepared for each in own)
+    if is_prepared:
+        await preparations.activate(connection, request.name.text, application.id)
     if own and policy.if_enrolled == "keep":
         return Enrolled("unchanged")
     name, redirect_to = request.name.text, request.settings.redirect_to
     if redirect_to is not None and await closes_loop(connection, name, redirect_to):
         raise RefusedInside(EnrolmentRefused(EnrolmentCode.LOOP))
-    if policy.if_enrolled == "change" and any(each.product == request.product for each in own):
+    changes_own = is_prepared or policy.if_enrolled == "change"
+    if changes_own and any(each.product == request.product for each in own):
         await changes.update(connection, name, request.product, application.id, request.settings)
-        return Enrolled("changed")
+        return Enrolled("added" if is_prepared else "changed")
     try:
         await changes.enrol(connection, name, request.product, application.id, request.settings, claim)
     except AlreadyEnrolled as error:

@@ -45,6 +45,9 @@ BROWSER_FLOW: Final = EnrolmentPolicy("keep")
 OPERATOR: Final = EnrolmentPolicy("change")
 """The policy of an operator's import (`common.enrolment.batch`), which asks nothing and counts nothing."""
 
+PREPARATION: Final = EnrolmentPolicy("change", powers_roots=False)
+"""The policy of a domain that is prepared before its DNS leads here."""
+
 
 def cname_target_of(application: Application, product: Product) -> str:
     """Return the cname target that a name of the product leads through: Secure's own, or the one for both."""

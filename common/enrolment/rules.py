@@ -84,6 +84,7 @@ def check_enrolled(
     A name's certificate is one for both products. Where it is live, Secure has nothing to provide; where none came, or
     one lapsed, or the DNS had left, the name may be secured, again if it was before.
     """
+    own = [each for each in own if not each.is_prepared]  # its DNS leads here now, so it becomes active
     match policy.if_enrolled:
         case "change":
             return None

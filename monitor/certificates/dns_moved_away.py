@@ -11,9 +11,15 @@ from typing import Literal, TypeAlias
 
 from common.db.applications import Application, get_application
 from common.db.pool import Database
-from common.dns import Pass, Resolver
+from common.dns import Outcome, Pass, Resolver
 from common.enrolment.delegations import Delegations
-from common.enrolment.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets, check_eligibility
+from common.enrolment.eligibility import (
+    ADDRESS_TYPES,
+    EdgeProbe,
+    EligibilityFindings,
+    ServiceTargets,
+    check_eligibility,
+)
 from common.enrolment.ownership_evidence import find_record_claim
 from common.names import parse_domain
 
@@ -45,6 +51,20 @@ class DomainDnsCheck:
             return None
         async with self.resolver.open_pass() as questions:
             return await self._find_lead(questions, domain, application)
+
+    async def may_lead_here(self, domain: str, application: Application) -> bool:
+        """Return whether the domain's own zones lead to us, or cannot be asked; a CDN in front is not seen through."""
+        own = filter(None, (application.cname_target, application.secure_cname_target))
+        targets = self.service_targets.targets.union(own)
+        async with self.resolver.open_pass(application.id) as questions:
+            ask = questions.authoritative
+            chain = await ask.follow(domain, targets)
+            if chain.end is Outcome.RECORDS or not chain.end.is_known:
+                return True
+            end = chain.names[-1] if chain.names else domain
+            answers = [await ask.ask(end, kind) for kind in ADDRESS_TYPES]
+        seen = {value for answer in answers for value in answer.values}
+        return not (seen.isdisjoint(self.service_targets.service_servers) and all(a.outcome.is_known for a in answers))
 
     async def is_delegated(self, domain: str, application_id: str) -> bool:
         """Return whether the domain's challenge is delegated to the application's label."""

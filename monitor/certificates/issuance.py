@@ -97,6 +97,8 @@ class Issuance:
                 ways = await self._check_dns(order)
             if not ways:
                 return
+        elif order.is_prepared:
+            ways = ("dns-01",)  # its delegation was seen just now
         if step == "check renewal":
             await self._check_renewal(order)
         elif step == "await edges" and order.in_service is not None:

@@ -26,6 +26,7 @@ from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
 from api.schemas.monitor_bodies import WatchBody
 from api.schemas.power import PowerBody, PowerChange
+from api.schemas.preparation import PrepareBody
 from api.schemas.secure import SecureBody, SecureChange, SecureRemoval
 from api.services.next_step import next_step
 from common.accounts import Permission
@@ -53,7 +54,7 @@ _FIELDS = {
     "redirectTo": "redirect_to",
     "powerRootPathAccess": "root_path_access",
 }
-_NEW_FIELDS = ("domain", "product", "application_url", "redirect_to", "records", "root_path_access")
+_NEW_FIELDS = ("domain", "product", "prepare", "application_url", "redirect_to", "records", "root_path_access")
 
 
 class DomainPages:
@@ -86,6 +87,8 @@ class DomainPages:
         """Where the domain's page is, and what visitors do not meet yet. Raises: `Refused`."""
         base = f"{ROOT}/applications/{application.id}"
         given: dict[str, Any] = {"domain": values["domain"]}
+        if values["prepare"] and values["product"] != "monitor":
+            return await self._prepare(application, values)
         match values["product"]:
             case "power":
                 given |= {"applicationUrl": values["application_url"]}
@@ -107,6 +110,18 @@ class DomainPages:
                 raise web.HTTPBadRequest
         return f"{base}/domains/{_name(values['domain']).text}", noted
 
+    async def _prepare(self, application: Application, values: Mapping[str, str]) -> tuple[str, list[Notice]]:
+        """Prepare a domain that serves something already. Raises: `Refused`."""
+        name, product = _name(values["domain"]), values["product"]
+        given: dict[str, Any] = {"product": product, "applicationUrl": values["application_url"] or None}
+        if product == "power" and (paths := values["root_path_access"].split()):
+            given["powerRootPathAccess"] = paths
+        if product == "secure" and values["redirect_to"]:
+            given["redirectTo"] = values["redirect_to"]
+        wanted = parse_body(PrepareBody, given).as_request(name)
+        _, noted = await self._context.preparations.prepare(application, wanted)
+        return f"{ROOT}/applications/{application.id}/prepared/{name.text}", noted
+
     def _new_page(
         self, request: web.Request, application: Application, values: Mapping[str, str], refused: RefusedForm
     ) -> web.Response:
@@ -117,6 +132,7 @@ class DomainPages:
             status=422 if refused else 200,
             values=values,
             refused=refused,
+            can_prepare=self._context.settings.acme_dns_zone is not None,
             servers=[str(each) for each in self._context.settings.service_servers],
         )
 

@@ -21,6 +21,7 @@ from common.db import delegations, domains, orders
 from common.db.domains import NewDomain
 from common.db.pool import Database
 from common.dns import Pass, Resolver
+from common.domain_settings import DomainSettings
 from common.enrolment.delegations import Delegations
 from common.enrolment.eligibility import ServiceTargets
 from common.secrets import Keyring
@@ -109,7 +110,7 @@ async def world(
 async def enrol(database: Database) -> None:
     """As an operator's import does: the monitor looks at the DNS first."""
     async with database.transaction() as connection:
-        new = NewDomain(DOMAIN, "power", "https://origin.example")
+        new = NewDomain(DOMAIN, "power", DomainSettings("https://origin.example"))
         await domains.enrol_by_hand(connection, parts.APPLICATION, [new])
 
 

@@ -97,6 +97,34 @@ async def test_what_is_exported_is_imported_without_a_change(
     assert (powered.application_url, powered.root_path_access) == ("https://o.test/b", ("/static",))
 
 
+async def test_rows_are_prepared_in_bulk_with_the_records_to_set(
+    database: Database, env: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "a.csv"
+    shop = {"product": "power", "domain": "shop.customer.test", "applicationUrl": "https://o.test/a"}
+    file.write_text(as_csv(shop, {"product": "power", "domain": "customer.test"}))
+    [error, _] = imported(env, file, "--prepare")["errors"]
+    assert "FRONTAGE_ACME_DNS_ZONE" in error["error"]
+
+    zoned = env | {"FRONTAGE_ACME_DNS_ZONE": "acme.frontage.test"}
+    file.write_text(as_csv(shop))
+    assert imported(zoned, file, "--prepare", "--dry-run") == {"dryRun": True, "added": 1}
+    assert imported(zoned, file, "--prepare") == {"added": 1}
+    assert imported(zoned, file, "--prepare") == {"unchanged": 1}
+    async with database.connection() as connection:
+        assert await domains.find(connection, "shop.customer.test") == [], "it is enrolled once it is delegated"
+    lines = frontage.run("domain", "prepared", "--application", "a", env=zoned).stdout.splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        ["shop.customer.test", "waiting", "_acme-challenge.shop.customer.test"]
+    ]
+
+    given = ("shop.customer.test", "--application", "a")
+    one = frontage.run("domain", "prepare", *given, "--application-url", "https://o.test/b", env=zoned)
+    assert "later   shop.customer.test CNAME a.partner.test" in one.stdout, one.stderr
+    assert frontage.run("domain", "unprepare", *given, env=zoned).returncode == 0
+    assert frontage.run("domain", "prepared", "--application", "a", env=zoned).stdout == ""
+
+
 async def test_a_refused_row_has_its_line_and_leaves_the_others(
     database: Database, env: dict[str, str], tmp_path: Path
 ) -> None:

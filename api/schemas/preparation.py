@@ -1,0 +1,27 @@
+"""The body of ``POST /domains/:domain/prepare``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from api.schemas.bodies import Strict, Url
+from api.schemas.power import RootPaths
+from api.schemas.secure import RedirectTarget
+from common.domain_settings import DomainSettings
+from common.enrolment.request import EnrolmentRequest
+from common.names import DomainName
+
+
+class PrepareBody(Strict):
+    """How the domain is to be served: what POST /power or POST /ssl would be sent."""
+
+    product: Literal["power", "secure"]
+    application_url: Url | None = Field(None, alias="applicationUrl")
+    root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
+    redirect_to: RedirectTarget | None = Field(None, alias="redirectTo")
+
+    def as_request(self, name: DomainName) -> EnrolmentRequest:
+        """Return the enrolment that the body asks for."""
+        return EnrolmentRequest(self.product, name, DomainSettings.of(dict(self)))

@@ -1,0 +1,122 @@
+"""Prepared domains: enrols a domain before its DNS leads here, and makes it active when it does.
+
+The proof is the delegation of the domain's challenge, which lets a CA validate the domain too: so it has its
+certificate, and every edge serves it, before a visitor comes. Until its DNS leads here the domain is inactive.
+
+Rules
+    what the request, the application's settings and the database decide is refused at once; what the DNS decides is
+        waited for
+    a domain that another application holds moves when nothing leads to that one any more, as by an enrolment
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from common.addresses import AddressPolicy
+from common.db import domains, preparations
+from common.db.applications import Application
+from common.db.domains import Domain
+from common.db.pool import Connection
+from common.db.preparations import Wanted
+from common.enrolment import changes, rules
+from common.enrolment.domain_claims import DomainClaims, StandingChanged
+from common.enrolment.name_locks import NameLocks
+from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused, RefusedInside
+from common.enrolment.ownership import OwnershipVerdict
+from common.enrolment.redirects import closes_loop
+from common.enrolment.request import PREPARATION, EnrolmentRequest
+from common.names import parse_domain
+
+Beside: TypeAlias = Callable[[Connection], Awaitable[None]]
+"""Writes what is stored together with an enrolment, before it."""
+
+_ENROLLING = (OwnershipVerdict.ENROL, OwnershipVerdict.MOVE)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparationLook:
+    """What became of an attempt to enrol a prepared domain.
+
+    `is_delegated`: None where that could not be asked. `refused`: why the domain waits although it is delegated.
+    """
+
+    is_delegated: bool | None
+    refused: EnrolmentRefused | None = None
+
+    @property
+    def is_enrolled(self) -> bool:
+        """Return whether the domain is enrolled now."""
+        return bool(self.is_delegated) and self.refused is None
+
+
+@dataclass(frozen=True, slots=True)
+class Preparing:
+    """Prepares domains. One instance per process; each call brings its application."""
+
+    claims: DomainClaims
+    addresses: AddressPolicy
+    name_locks: NameLocks = field(default_factory=NameLocks)
+
+    async def check(self, application: Application, request: EnrolmentRequest) -> EnrolmentRefused | None:
+        """Refuse what is refused without a question to the DNS. Raises: `DatabaseUnavailable`."""
+        async with self.claims.database.connection() as connection:
+            own = await _find_own(connection, application, request.name.text)
+        if any(each.departed_at is None for each in own):
+            return EnrolmentRefused(EnrolmentCode.ENROLLED)
+        refused = rules.check_settings(request, application, own, PREPARATION, self.addresses)
+        return refused or await self.claims.refuse_outright(application, request.name)
+
+    async def enrol(self, application: Application, wanted: Wanted, beside: Beside) -> PreparationLook:
+        """Enrol the domain, if its challenge is delegated to the application and the application may have it.
+
+        Raises: `DatabaseUnavailable`, and what `beside` raises.
+        """
+        name = parse_domain(wanted.domain)
+        assessment, delegate = await self.claims.assess_delegated(application, name)
+        if delegate.application_id != application.id:
+            return PreparationLook(False if delegate.is_known else None)
+        if assessment.verdict not in _ENROLLING:
+            return PreparationLook(True, EnrolmentRefused(EnrolmentCode(assessment.verdict.value)))
+        redirects = wanted.settings.redirect_to is not None
+        try:
+            with suppress(StandingChanged):
+                async with (
+                    self.name_locks.hold(name.text),
+                    self.claims.claimed(application, name, assessment.evidence, redirects) as connection,
+                ):
+                    await beside(connection)
+                    await _write(connection, application, wanted)
+                    return PreparationLook(True)
+        except RefusedInside as error:
+            return PreparationLook(True, error.refused)
+        return PreparationLook(True, EnrolmentRefused(EnrolmentCode.HELD_UNKNOWN))
+
+
+async def _write(connection: Connection, application: Application, wanted: Wanted) -> None:
+    """Enrol the domain as inactive, unless it is active already. Raises: `RefusedInside`."""
+    own = await _find_own(connection, application, wanted.domain)
+    if any(each.departed_at is None for each in own):
+        raise RefusedInside(EnrolmentRefused(EnrolmentCode.ENROLLED))
+    redirect_to = wanted.settings.redirect_to
+    if redirect_to is not None and await closes_loop(connection, wanted.domain, redirect_to):
+        raise RefusedInside(EnrolmentRefused(EnrolmentCode.LOOP))
+    await changes.prepare(connection, application.id, wanted)
+
+
+async def end(connection: Connection, application_id: str, domain: str) -> preparations.State | None:
+    """End the preparation with all that it has enrolled, unless the domain is active; return its state, if any."""
+    found = await preparations.lock(connection, domain, application_id)
+    if found in ("issuing", "prepared"):
+        for product in ("power", "secure"):
+            await changes.remove(connection, domain, product, application_id)
+    if found not in (None, "active"):
+        await preparations.delete(connection, domain, application_id)
+    return found
+
+
+async def _find_own(connection: Connection, application: Application, name: str) -> list[Domain]:
+    return [each for each in await domains.find(connection, name) if each.application_id == application.id]
