@@ -36,7 +36,8 @@ from api.rules.application_tokens import TOKEN_LIFETIME, is_id, mint_api_token
 from common.accounts import KEY_PREFIX, Permission, hash_token
 from common.clock import Clock
 from common.db import shares, user_keys, users
-from common.db.applications import Application, client_secret_identity, get_application
+from common.db.application_secrets import client_secret_identity
+from common.db.applications import Application, get_application
 from common.db.pool import Connection, Database
 from common.secrets import Keyring
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from api.rules import application_tokens as minting
 from common.db import applications
+from common.db.application_secrets import client_secret_identity, webhook_secret_identity
 from common.db.pool import Database
 from common.secrets import Keyring
 
@@ -21,10 +22,8 @@ async def make_application(
                 name=name,
                 cname_target=cname_target,
                 webhook_url=webhook_url,
-                client_secret=keyring.seal(secret.encode(), applications.client_secret_identity(new_id)),
-                webhook_secret=keyring.seal(
-                    minting.mint_webhook_secret().encode(), applications.webhook_secret_identity(new_id)
-                ),
+                client_secret=keyring.seal(secret.encode(), client_secret_identity(new_id)),
+                webhook_secret=keyring.seal(minting.mint_webhook_secret().encode(), webhook_secret_identity(new_id)),
             ),
         )
     return new_id, secret

@@ -49,6 +49,7 @@ from bench.private_stage import private_environment
 from bench.visitors import Visitors, VisitTimes
 from common.db import applications, domains
 from common.db.address import resolve_dsn
+from common.db.application_secrets import client_secret_identity, webhook_secret_identity
 from common.db.pool import Database, open_pool
 from common.domain_settings import DomainSettings
 from common.errors import FrontageError, OperatorError
@@ -201,8 +202,8 @@ async def _make_application(dsn: str, keyring: Keyring) -> str:
                 id=new_id,
                 name="Scale",
                 cname_target=f"apps.{_ZONE}",
-                client_secret=keyring.seal(client_secret.encode(), applications.client_secret_identity(new_id)),
-                webhook_secret=keyring.seal(webhook_secret.encode(), applications.webhook_secret_identity(new_id)),
+                client_secret=keyring.seal(client_secret.encode(), client_secret_identity(new_id)),
+                webhook_secret=keyring.seal(webhook_secret.encode(), webhook_secret_identity(new_id)),
             ),
         )
     return new_id

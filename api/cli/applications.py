@@ -268,7 +268,7 @@ def token(
     """
     from api.cli.services import run_with_services
     from api.rules import application_tokens as minting
-    from common.db import applications as db
+    from common.db.application_secrets import client_secret_identity
 
     given = {"scope": scope, "domain": domain, "configurationId": configuration, "userId": user}
     claims = {name: str(value) for name, value in given.items() if value is not None}
@@ -279,7 +279,7 @@ def token(
 
     async def work(services: CommandServices) -> str:
         application = await services.application(application_id)
-        return services.keyring.open(application.client_secret, db.client_secret_identity(application_id)).decode()
+        return services.keyring.open(application.client_secret, client_secret_identity(application_id)).decode()
 
     minted = minting.mint_api_token(application_id, run_with_services(work), datetime.now(UTC), claims=claims)
     print_result({"applicationId": application_id, "token": minted}, minted, as_json=as_json)

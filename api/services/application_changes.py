@@ -10,15 +10,9 @@ from collections.abc import Collection, Sequence
 from typing import Unpack
 
 from common.db import application_removal, applications, audit, error_pages
-from common.db.applications import (
-    Application,
-    ApplicationChanges,
-    NewApplication,
-    TargetContest,
-    TargetLoss,
-    settings_of,
-)
+from common.db.applications import Application, ApplicationChanges, NewApplication, TargetLoss, settings_of
 from common.db.session import Connection
+from common.db.target_contests import TargetContest
 from common.enrolment import changes as enrolment_changes
 
 

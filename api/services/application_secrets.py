@@ -14,6 +14,7 @@ from api.rules import application_tokens as minting
 from api.rules.application_tokens import SecretChange, ServiceAuthChange
 from api.services import application_changes
 from common import signatures
+from common.db import application_secrets as secret_rows
 from common.db import applications as db
 from common.db import audit
 from common.db.session import Connection
@@ -56,8 +57,8 @@ async def make_application(
             id=made.id,
             name=name,
             cname_target=cname_target,
-            client_secret=keyring.seal(made.client_secret.encode(), db.client_secret_identity(made.id)),
-            webhook_secret=keyring.seal(made.webhook_secret.encode(), db.webhook_secret_identity(made.id)),
+            client_secret=keyring.seal(made.client_secret.encode(), secret_rows.client_secret_identity(made.id)),
+            webhook_secret=keyring.seal(made.webhook_secret.encode(), secret_rows.webhook_secret_identity(made.id)),
             secure_cname_target=secure_cname_target,
             application_url=application_url,
             webhook_url=webhook_url,
@@ -76,8 +77,8 @@ async def rotate_client_secret(
     its tokens made, unless `keeps_links`.
     """
     secret = minting.mint_client_secret()
-    sealed = keyring.seal(secret.encode(), db.client_secret_identity(application_id))
-    rotated = await db.rotate_client_secret(
+    sealed = keyring.seal(secret.encode(), secret_rows.client_secret_identity(application_id))
+    rotated = await secret_rows.rotate_client_secret(
         connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME, keeps_links=keeps_links
     )
     if not rotated:
@@ -93,8 +94,10 @@ async def rotate_webhook_secret(connection: Connection, keyring: Keyring, applic
     The one so far signs beside it for `PREVIOUS_SECRET_LIFETIME`.
     """
     secret = minting.mint_webhook_secret()
-    sealed = keyring.seal(secret.encode(), db.webhook_secret_identity(application_id))
-    rotated = await db.rotate_webhook_secret(connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME)
+    sealed = keyring.seal(secret.encode(), secret_rows.webhook_secret_identity(application_id))
+    rotated = await secret_rows.rotate_webhook_secret(
+        connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME
+    )
     if not rotated:
         return None
     await _record(connection, "application.rotate_webhook_secret", application_id)
@@ -131,7 +134,7 @@ async def switch_service_auth(
             raise ServiceAuthRefused("it is on already: rotate it to change its value")
         case "on" | "rotate" if _mints(wanted, is_on=before.service_auth is not None):
             value = own_value or minting.mint_service_auth()
-            sealed = keyring.seal(value.encode(), db.service_auth_identity(application_id))
+            sealed = keyring.seal(value.encode(), secret_rows.service_auth_identity(application_id))
             is_first = before.service_auth is None
             made = (
                 db.ApplicationChanges(service_auth=sealed)
@@ -151,13 +154,13 @@ async def switch_signature(
     A key that it replaces signs beside it for a while.
     """
     lifetime = signatures.PREVIOUS_KEY_LIFETIME
-    if wanted == "off" and await db.set_signature_key(connection, before.id, None, lifetime):
+    if wanted == "off" and await secret_rows.set_signature_key(connection, before.id, None, lifetime):
         await _record(connection, "application.end_signature", before.id)
     if not _mints(wanted, is_on=before.signature_key is not None):
         return None
     key = signatures.mint_key()
-    sealed = keyring.seal(key.encode(), db.signature_key_identity(before.id))
-    if await db.set_signature_key(connection, before.id, sealed, lifetime):
+    sealed = keyring.seal(key.encode(), secret_rows.signature_key_identity(before.id))
+    if await secret_rows.set_signature_key(connection, before.id, sealed, lifetime):
         await _record(connection, "application.rotate_signature_key", before.id)
     return key
 

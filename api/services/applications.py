@@ -41,14 +41,13 @@ from common.db.applications import (
     MOST_OF_ORGANISATION,
     Application,
     ApplicationChanges,
-    CnameTargetTaken,
-    TargetContest,
     count_of_organisation,
     get_application,
     list_visible,
 )
 from common.db.pool import Database
 from common.db.session import Connection
+from common.db.target_contests import CnameTargetTaken, TargetContest
 from common.db.users import get_organisation
 from common.enrolment.ownership import OwnNames
 from common.enrolment.target_claims import TargetClaims

@@ -21,9 +21,10 @@ from api.services import application_changes
 from api.services import application_secrets as secrets
 from api.services.application_secrets import MadeApplication
 from common.accounts import Permission
-from common.db.applications import Application, ApplicationChanges, CnameTargetTaken, lock_application
+from common.db.applications import Application, ApplicationChanges, lock_application
 from common.db.pool import Database
 from common.db.session import Connection
+from common.db.target_contests import CnameTargetTaken
 from common.db.users import find_organisation
 from common.secrets import Keyring
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from common.db.applications import CnameTargetTaken
+from common.db.target_contests import CnameTargetTaken
 from common.enrolment.eligibility import EligibilityFindings
 from common.enrolment.outcome import EnrolmentCode
 from common.enrolment.ownership import OwnershipVerdict, txt_record

@@ -214,6 +214,7 @@ async def _ensure_application(settings: Settings, webhook_url: str) -> tuple[str
     from api.rules import application_tokens as minting
     from common.db import applications as db
     from common.db.address import resolve_dsn
+    from common.db.application_secrets import client_secret_identity, webhook_secret_identity
     from common.db.pool import open_pool
     from common.secrets import load_keyring
 
@@ -225,7 +226,7 @@ async def _ensure_application(settings: Settings, webhook_url: str) -> tuple[str
         for application in await db.list_applications(connection):
             if application.cname_target == CNAME_TARGET:
                 await db.update_application(connection, application.id, webhook_url=webhook_url)
-                secret = keyring.open(application.client_secret, db.client_secret_identity(application.id))
+                secret = keyring.open(application.client_secret, client_secret_identity(application.id))
                 return application.id, secret.decode()
         new_id, client_secret = minting.mint_id(), minting.mint_client_secret()
         webhook_secret = minting.mint_webhook_secret()
@@ -235,8 +236,8 @@ async def _ensure_application(settings: Settings, webhook_url: str) -> tuple[str
                 id=new_id,
                 name=APPLICATION_NAME,
                 cname_target=CNAME_TARGET,
-                client_secret=keyring.seal(client_secret.encode(), db.client_secret_identity(new_id)),
-                webhook_secret=keyring.seal(webhook_secret.encode(), db.webhook_secret_identity(new_id)),
+                client_secret=keyring.seal(client_secret.encode(), client_secret_identity(new_id)),
+                webhook_secret=keyring.seal(webhook_secret.encode(), webhook_secret_identity(new_id)),
                 webhook_url=webhook_url,
             ),
         )

@@ -1,16 +1,12 @@
-"""Applications as rows. Owns the SQL of ``applications``; secrets arrive and stay sealed.
+"""Applications as rows. Owns the SQL of ``applications``, with `common.db.application_secrets`; secrets stay sealed.
 
 Rules
     A cname target leads to one application, whichever of the two columns it stands in. The unique constraints
     see one column at a time, so writers of targets take turns (a table lock that readers do not feel).
     A cname target is no enrolled domain, and no name that another application held lately, or had as a target
     (`common.db.ownership`): the domains that still lead to it would change hands with it. A target counts from when it
-    was set (`common.enrolment.ownership`). What another application has of a name is a `TargetContest`; with those
-    proven, the name moves here in the transaction that sets the target.
-    During a rotation the previous client secret opens tokens too, until ``previous_expires_at``, and the previous
-    signature key signs too, until ``previous_signature_until``; the same holds for webhook secrets.
-    ``next_service_auth`` is made before edges send it, so that origins can accept it first; finishing the rotation puts
-    it in the place of ``service_auth``.
+    was set (`common.enrolment.ownership`). What another application has of a name: `common.db.target_contests`; with
+    those proven, the name moves here in the transaction that sets the target.
 
 Functions that write need a transaction; the caller opens it.
 """
@@ -21,16 +17,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from asyncpg import Connection, Record
 
 from common.db import locks, ownership, webhook_endpoints
-from common.db.target_sightings import has_lapsed
-from common.enrolment.ownership import REMEMBERED_DAYS, is_lost_target, lost_target
-from common.errors import FrontageError
+from common.db.target_contests import CnameTargetTaken, TargetContest, find_contests
+from common.enrolment.ownership import is_lost_target, lost_target
 
 SendHost: TypeAlias = Literal["origin", "customer"]
 """The name that edges send in Host to the origin: the origin's own or the customer's."""
@@ -48,47 +43,6 @@ _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webh
 
 MOST_OF_ORGANISATION = 1000
 """Applications that the owners of an organisation may make; operators may give it more."""
-
-
-_SET_AT = "case when cname_target = t.name then cname_target_set_at else secure_cname_target_set_at end"
-_TARGET_HAS_LAPSED = has_lapsed("t.name", f"coalesce({_SET_AT}, created_at)")
-_FORMER_HAS_LAPSED = has_lapsed("t.name", "seen.elsewhere_since")
-
-
-@dataclass(frozen=True, slots=True)
-class TargetContest:
-    """A claim of the application `rival` to a name that another application wants as its cname target.
-
-    The name is the rival's target or its enrolled domain, or was. `has_lapsed`: it was a target, and reserves nothing
-    any more.
-    """
-
-    target: str
-    kind: Literal["target", "domain", "former"]
-    rival: str
-    has_lapsed: bool = field(default=False, compare=False)
-
-    def __str__(self) -> str:
-        match self.kind:
-            case "target":
-                return f"the cname target {self.target} belongs to another application"
-            case "domain":
-                return f"{self.target} is an enrolled domain, so it cannot be a cname target"
-            case "former":
-                return f"{self.target} was another application's, and domains may still lead to it"
-
-
-class CnameTargetTaken(FrontageError):
-    """Another application has the cname target, or it is an enrolled domain; the text is for the operator."""
-
-    def __init__(self, contests: Sequence[TargetContest]) -> None:
-        first = contests[0]
-        remedies = {
-            "target": f": `frontage app id {first.target}` prints which",
-            "former": f": `frontage domain release {first.target}` frees it",
-        }
-        super().__init__(f"{first}{remedies.get(first.kind, '')}")
-        self.contests = contests
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,26 +137,6 @@ class ApplicationChanges(TypedDict, total=False):
     buffer_uploads_bytes: int | None
     http2: bool
     organisation_id: str | None
-
-
-def client_secret_identity(application_id: str) -> str:
-    """Return the identity under which the current and the previous client secret are sealed."""
-    return f"application/{application_id}/client-secret"
-
-
-def webhook_secret_identity(application_id: str) -> str:
-    """Return the identity under which the current and the previous webhook secret are sealed."""
-    return f"application/{application_id}/webhook-secret"
-
-
-def service_auth_identity(application_id: str) -> str:
-    """Return the identity under which the X-Service-Auth value that edges send, and the next one, are sealed."""
-    return f"application/{application_id}/service-auth"
-
-
-def signature_key_identity(application_id: str) -> str:
-    """Return the identity under which the current and the previous signature key are sealed."""
-    return f"application/{application_id}/signature-key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,84 +289,6 @@ async def update_application(
     return StoredApplication(_application(row), losses) if row is not None else None
 
 
-def is_of_living_secret(table: str) -> str:
-    """Return the SQL condition that no client secret, or one that still opens tokens, signed what made the row."""
-    return (
-        f"({table}.secret_generation is null or {table}.secret_generation >= (select secret_generation"
-        " - case when previous_expires_at > now() then 1 else 0 end from applications"
-        f" where id = {table}.application_id))"
-    )
-
-
-_MADE_BY_TOKENS = ("shares", "connect_flows", "connect_configurations")
-
-
-async def rotate_client_secret(
-    connection: Connection[Record],
-    application_id: str,
-    sealed: bytes,
-    keep_previous_for: timedelta,
-    *,
-    keeps_links: bool = False,
-) -> bool:
-    """Replace the client secret by `sealed`, and return whether the application exists.
-
-    The old secret keeps opening tokens for `keep_previous_for`; zero ends it at once. With it end the links, flows and
-    registered configurations that its tokens made, unless `keeps_links`.
-    """
-    await connection.execute("select from applications where id = $1 for no key update", application_id)
-    for table in _MADE_BY_TOKENS if keeps_links else ():
-        await connection.execute(
-            f"update {table} set secret_generation = (select secret_generation + 1 from applications where id = $1)"
-            f" where application_id = $1 and secret_generation is not null and {is_of_living_secret(table)}",
-            application_id,
-        )
-    status = await connection.execute(
-        "update applications set client_secret = $2, previous_client_secret = client_secret,"
-        " previous_expires_at = now() + $3, secret_generation = secret_generation + 1 where id = $1",
-        application_id,
-        sealed,
-        keep_previous_for,
-    )
-    return bool(status == "UPDATE 1")
-
-
-async def rotate_webhook_secret(
-    connection: Connection[Record], application_id: str, sealed: bytes, keep_previous_for: timedelta
-) -> bool:
-    """Sign webhooks with `sealed` from now on, and return whether the application exists.
-
-    The secret so far signs beside the new one for `keep_previous_for`, so that receivers can change over.
-    """
-    status = await connection.execute(
-        "update applications set webhook_secret = $2, previous_webhook_secret = webhook_secret,"
-        " previous_webhook_until = now() + $3 where id = $1",
-        application_id,
-        sealed,
-        keep_previous_for,
-    )
-    return bool(status == "UPDATE 1")
-
-
-async def set_signature_key(
-    connection: Connection[Record], application_id: str, sealed: bytes | None, keep_previous_for: timedelta
-) -> bool:
-    """Sign forwarded requests with `sealed` from now on (None: no longer), and return whether the application exists.
-
-    The key so far signs beside the new one for `keep_previous_for`, so that origins can change over.
-    """
-    status = await connection.execute(
-        "update applications set signature_key = $2,"
-        " previous_signature_key = case when $2::bytea is not null then signature_key end,"
-        " previous_signature_until = case when $2 is not null and signature_key is not null then now() + $3 end"
-        " where id = $1",
-        application_id,
-        sealed,
-        keep_previous_for,
-    )
-    return bool(status == "UPDATE 1")
-
-
 def settings_of(application: Application) -> dict[str, Any]:
     """Return the application's settings as the audit log records them.
 
@@ -481,7 +337,7 @@ async def _reserve_targets(
     if proven:
         await locks.hold(connection, "moves")
     await connection.execute("lock table applications in share row exclusive mode")
-    contests = await _find_contests(connection, application_id, wanted)
+    contests = await find_contests(connection, application_id, wanted)
     if unproven := [contest for contest in contests if not contest.has_lapsed and contest not in proven]:
         raise CnameTargetTaken(unproven)
     losses = [await _take_from_rival(connection, contest) for contest in contests]
@@ -497,27 +353,6 @@ async def _take_from_rival(connection: Connection[Record], contest: TargetContes
         case "domain" if await ownership.revoke_ownership(connection, contest.target, contest.rival, "moved"):
             return TargetLoss(contest)
     return None
-
-
-async def _find_contests(
-    connection: Connection[Record], application_id: str, wanted: Sequence[str]
-) -> list[TargetContest]:
-    """Return what other applications have of the wanted names that the application does not have as targets already."""
-    rows = await connection.fetch(
-        "select t.name as target, kind, rival, has_lapsed from unnest($2::text[]) t (name), lateral ("
-        f"select 'target' as kind, id as rival, {_TARGET_HAS_LAPSED} as has_lapsed from applications"
-        "  where t.name in (cname_target, secure_cname_target) and id <> $1"
-        " union select 'domain', application_id, false from domains where domain = t.name"
-        f" union select 'former', application_id, target_until is not null and {_FORMER_HAS_LAPSED}"
-        "  from former_holders where domain = t.name and application_id <> $1"
-        "  and released_at > now() - make_interval(days => $3)) contest"
-        " where not exists (select from applications where id = $1 and t.name in (cname_target, secure_cname_target))"
-        " order by kind desc, target",
-        application_id,
-        wanted,
-        REMEMBERED_DAYS,
-    )
-    return [TargetContest(**row) for row in rows]
 
 
 async def _release_lost_target(

@@ -20,7 +20,7 @@ from datetime import datetime
 from typing import Any
 
 from common.db import flow_ends, shares
-from common.db.applications import is_of_living_secret
+from common.db.application_secrets import is_of_living_secret
 from common.db.session import Connection
 from common.errors import FrontageError
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import starmap
 
-from common.db import acme_accounts, applications, certificates, domain_connect_keys
+from common.db import acme_accounts, application_secrets, certificates, domain_connect_keys
 from common.db.session import Connection
 from common.secrets import Room, room_of
 
@@ -48,14 +48,14 @@ SEALED_COLUMNS: tuple[SealedColumn, ...] = tuple(
     starmap(
         SealedColumn,
         (
-            ("applications", "client_secret", ("id",), applications.client_secret_identity),
-            ("applications", "previous_client_secret", ("id",), applications.client_secret_identity),
-            ("applications", "webhook_secret", ("id",), applications.webhook_secret_identity),
-            ("applications", "previous_webhook_secret", ("id",), applications.webhook_secret_identity),
-            ("applications", "service_auth", ("id",), applications.service_auth_identity),
-            ("applications", "next_service_auth", ("id",), applications.service_auth_identity),
-            ("applications", "signature_key", ("id",), applications.signature_key_identity),
-            ("applications", "previous_signature_key", ("id",), applications.signature_key_identity),
+            ("applications", "client_secret", ("id",), application_secrets.client_secret_identity),
+            ("applications", "previous_client_secret", ("id",), application_secrets.client_secret_identity),
+            ("applications", "webhook_secret", ("id",), application_secrets.webhook_secret_identity),
+            ("applications", "previous_webhook_secret", ("id",), application_secrets.webhook_secret_identity),
+            ("applications", "service_auth", ("id",), application_secrets.service_auth_identity),
+            ("applications", "next_service_auth", ("id",), application_secrets.service_auth_identity),
+            ("applications", "signature_key", ("id",), application_secrets.signature_key_identity),
+            ("applications", "previous_signature_key", ("id",), application_secrets.signature_key_identity),
             ("acme_key", "private_key", ("thumbprint",), _account),
             ("domain_connect_keys", "private_key", ("label",), domain_connect_keys.key_identity),
             ("orders", "placed_key", ("domain",), certificates.key_identity),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from common.db.applications import is_of_living_secret
+from common.db.application_secrets import is_of_living_secret
 from common.db.connect_flows import wake
 from common.db.session import Connection
 

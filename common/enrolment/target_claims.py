@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from common.db import ownership
-from common.db.applications import Application, CnameTargetTaken, TargetContest, get_application
+from common.db.applications import Application, get_application
 from common.db.pool import Database
+from common.db.target_contests import CnameTargetTaken, TargetContest
 from common.dns import Pass, Resolver
 from common.enrolment.delegations import find_no_delegate
 from common.enrolment.ownership import Target, txt_record

@@ -13,7 +13,7 @@ import orjson
 
 from common.clock import Clock
 from common.db import deliveries, webhook_endpoints
-from common.db.applications import webhook_secret_identity
+from common.db.application_secrets import webhook_secret_identity
 from common.db.deliveries import ClaimedDelivery, LogEntry
 from common.db.events import payload_of
 from common.db.pool import Connection, Database

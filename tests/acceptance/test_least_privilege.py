@@ -23,7 +23,7 @@ from bench.demo.stage import CUSTOMER, LOG_NAME, Stage, set_up
 from bench.demo.walk_clients import PartnerClient, VisitorClient
 from bench.private_stage import private_environment
 from common import processes
-from common.db import applications, certificates, envelopes, roles
+from common.db import application_secrets, certificates, envelopes, roles
 from common.db.session import Connection, open_session
 from common.errors import SecretUnreadable
 from common.secrets import Keyring, load_keyring, read_key_file
@@ -275,7 +275,7 @@ async def fill(installation: Installation) -> None:
         await owner.execute(
             "update applications set service_auth = $2 where id = $1",
             application_id,
-            keyring.seal(b"token", applications.service_auth_identity(application_id)),
+            keyring.seal(b"token", application_secrets.service_auth_identity(application_id)),
         )
     finally:
         owner.terminate()

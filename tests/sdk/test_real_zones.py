@@ -13,7 +13,7 @@ from api.rules import application_tokens as minting
 from bench.lab.knot import Knot, find_knot
 from bench.lab.ports import free_ports
 from bench.lab.powerdns import PowerDns, find_powerdns
-from common.db import applications
+from common.db.application_secrets import client_secret_identity, rotate_client_secret
 from tests.browser import SESSION_LOOP, axe, screenshot
 from tests.conftest import fresh_database
 from tests.integration.api.conftest import SERVER
@@ -195,9 +195,9 @@ async def rotate_secret(world: World, used_by: PartnerPage | None = None) -> Non
     partner.secret = minting.mint_client_secret()
     if used_by is not None:
         await used_by.set_site()
-    sealed = service.keyring.seal(partner.secret.encode(), applications.client_secret_identity(partner.id))
+    sealed = service.keyring.seal(partner.secret.encode(), client_secret_identity(partner.id))
     async with service.database.transaction() as connection:
-        assert await applications.rotate_client_secret(connection, partner.id, sealed, timedelta(0), keeps_links=True)
+        assert await rotate_client_secret(connection, partner.id, sealed, timedelta(0), keeps_links=True)
 
 
 async def test_a_token_that_is_refused_in_the_middle_is_replaced_once_and_nothing_is_doubled(

@@ -18,9 +18,7 @@ from api.rules.application_settings import InvalidSetting
 from api.rules.application_tokens import ServiceAuthChange
 from api.services import application_secrets as secrets
 from common.accounts import Permission
-from common.db.applications import (
-    Application,
-)
+from common.db.applications import Application
 
 _SECRETS = {
     "client": ("Client secret", "Signs tokens for the API. The one before works for another 24 hours."),

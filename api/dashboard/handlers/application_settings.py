@@ -20,12 +20,8 @@ from api.services import application_changes
 from api.services import ownership_hints as hints
 from common.accounts import Permission
 from common.db import error_pages, users
-from common.db.applications import (
-    Application,
-    ApplicationChanges,
-    CnameTargetTaken,
-    TargetContest,
-)
+from common.db.applications import Application, ApplicationChanges
+from common.db.target_contests import CnameTargetTaken, TargetContest
 
 _TIERS = ("basic", "premium", "enterprise")
 

@@ -35,11 +35,8 @@ from common.db import (
     users,
     webhook_endpoints,
 )
-from common.db.applications import (
-    Application,
-    CnameTargetTaken,
-    list_visible,
-)
+from common.db.applications import Application, list_visible
+from common.db.target_contests import CnameTargetTaken
 from common.dns import Outcome
 from common.endpoint_health import disables_at
 from common.enrolment.origins import Unreachable

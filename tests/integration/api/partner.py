@@ -10,13 +10,8 @@ import aiohttp
 import jwt
 
 from api.rules import application_tokens as applications
-from common.db.applications import (
-    Application,
-    NewApplication,
-    client_secret_identity,
-    create_application,
-    webhook_secret_identity,
-)
+from common.db.application_secrets import client_secret_identity, webhook_secret_identity
+from common.db.applications import Application, NewApplication, create_application
 from common.db.pool import Database
 from common.secrets import Keyring
 from tests.integration.api.documented import check_answer

@@ -9,7 +9,7 @@ import jwt
 import pytest
 
 from api.rules import application_tokens as applications
-from common.db.applications import client_secret_identity, rotate_client_secret
+from common.db.application_secrets import client_secret_identity, rotate_client_secret
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
 

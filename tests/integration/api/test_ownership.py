@@ -13,7 +13,16 @@ import pytest
 from api.services.domain_files import parse_row
 from api.services.domain_import import DomainImport
 from bench.lab.zone import Behaviour
-from common.db import applications, delegations, domains, order_outcomes, order_queue, ownership, policies
+from common.db import (
+    applications,
+    delegations,
+    domains,
+    order_outcomes,
+    order_queue,
+    ownership,
+    policies,
+    target_contests,
+)
 from common.db.certificates import Certificate
 from common.domain_settings import DomainSettings
 from common.enrolment import transfer as domain_transfer
@@ -265,7 +274,7 @@ async def test_a_name_becomes_no_target_and_domain_at_once(service: Service) -> 
             try:
                 async with service.database.transaction() as connection:
                     await applications.update_application(connection, partner.id, secure_cname_target=name)
-            except applications.CnameTargetTaken:
+            except target_contests.CnameTargetTaken:
                 return False
             return True
 

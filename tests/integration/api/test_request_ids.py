@@ -8,7 +8,7 @@ from typing import Any
 from api.rules import application_tokens as minting
 from bench.lab.sink import WebhookSink
 from common.db import batches
-from common.db.applications import webhook_secret_identity
+from common.db.application_secrets import webhook_secret_identity
 from monitor.batches.processing import Processing
 from monitor.claims import Runner
 from tests.captured_logs import capture_logs

@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from common.clock import SystemClock
-from common.db import acme_accounts, applications, certificates, envelopes
+from common.db import acme_accounts, application_secrets, certificates, envelopes
 from common.db.pool import Database
 from common.db.secrets_canary import ensure_canary
 from common.errors import OperatorError, SecretUnreadable
@@ -56,10 +56,10 @@ async def fill(database: Database, keyring: Keyring, *, domains: int = 3) -> Non
     secret = {
         identity: keyring.seal(b"of an application", identity)
         for identity in (
-            applications.client_secret_identity("app"),
-            applications.webhook_secret_identity("app"),
-            applications.service_auth_identity("app"),
-            applications.signature_key_identity("app"),
+            application_secrets.client_secret_identity("app"),
+            application_secrets.webhook_secret_identity("app"),
+            application_secrets.service_auth_identity("app"),
+            application_secrets.signature_key_identity("app"),
         )
     }
     client, webhook, service_auth, signature = secret.values()
@@ -281,7 +281,7 @@ async def test_envelopes_of_before_open_and_are_sealed_anew_for_edges(
     database: Database, keyring: Keyring, env: dict[str, str], key_file: Path, tmp_path: Path
 ) -> None:
     await fill(database, keyring, domains=1)
-    identity = applications.service_auth_identity("app")
+    identity = application_secrets.service_auth_identity("app")
     async with database.connection() as connection:
         await connection.execute(
             "update applications set service_auth = $1", seal_whole(keyring, key_file, b"of an application", identity)
@@ -302,7 +302,7 @@ async def test_envelopes_of_before_open_and_are_sealed_anew_for_edges(
     rows = await parts.fetch(database, "select service_auth, client_secret from applications")
     assert edge.open(rows[0]["service_auth"], identity) == b"of an application"
     with pytest.raises(SecretUnreadable, match="secrets of edges only"):
-        edge.open(rows[0]["client_secret"], applications.client_secret_identity("app"))
+        edge.open(rows[0]["client_secret"], application_secrets.client_secret_identity("app"))
 
 
 def test_keyring_follows_its_file_and_outlives_it(tmp_path: Path) -> None:

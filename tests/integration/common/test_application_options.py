@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import orjson
 
-from common.db.applications import create_application, get_application, set_signature_key, update_application
+from common.db.application_secrets import set_signature_key
+from common.db.applications import create_application, get_application, update_application
 from common.db.error_pages import error_page_sizes, put_error_page, remove_error_page
 from common.db.feed import FeedEntry, open_snapshot
 from common.db.pool import Database

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from common.db.application_secrets import rotate_client_secret
 from common.db.applications import (
-    CnameTargetTaken,
     NewApplication,
     create_application,
     get_application,
     list_applications,
-    rotate_client_secret,
     update_application,
 )
 from common.db.pool import Database
+from common.db.target_contests import CnameTargetTaken
 
 
 def new(application_id: str, **fields: Any) -> NewApplication:

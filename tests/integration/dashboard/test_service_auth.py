@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 
-from common.db import applications
+from common.db import application_secrets
 from tests.integration.dashboard.conftest import Browser, Dashboard, Page
 
 OWN, NEXT = "a value of the partner's own", "Bearer 0123456789abcdef"
@@ -19,7 +19,7 @@ async def sent_by_edges(dashboard: Dashboard, application_id: str) -> str | None
         )
     if sealed is None:
         return None
-    identity = applications.service_auth_identity(application_id)
+    identity = application_secrets.service_auth_identity(application_id)
     return dashboard.service.keyring.open(base64.b64decode(sealed), identity).decode()
 
 

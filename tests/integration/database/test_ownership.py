@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from common.db import application_removal, applications, certificates, domains, ownership
-from common.db.applications import CnameTargetTaken, NewApplication
+from common.db.applications import NewApplication
 from common.db.certificates import Certificate
 from common.db.domains import EnrolledTooOften
 from common.db.pool import Database
+from common.db.target_contests import CnameTargetTaken
 from common.domain_settings import DomainSettings
 from common.enrolment.ownership import OwnershipRecord
 from common.names import parse_domain

@@ -15,7 +15,8 @@ from bench.lab.sink import WebhookSink
 from common.addresses import AddressPolicy
 from common.clock import SystemClock
 from common.db import deliveries, events, webhook_endpoints
-from common.db.applications import NewApplication, create_application, webhook_secret_identity
+from common.db.application_secrets import webhook_secret_identity
+from common.db.applications import NewApplication, create_application
 from common.db.deliveries import ClaimedDelivery
 from common.db.events import EventType, NewEvent
 from common.db.pool import Database

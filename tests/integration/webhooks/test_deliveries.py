@@ -18,7 +18,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from api.rules import application_tokens as minting
 from bench.lab.sink import ReceivedRequest, WebhookSink
 from common.db import deliveries, events, webhook_endpoints
-from common.db.applications import rotate_webhook_secret, update_application, webhook_secret_identity
+from common.db.application_secrets import rotate_webhook_secret, webhook_secret_identity
+from common.db.applications import update_application
 from common.db.deliveries import MOST_AT_ONCE
 from common.db.migrate import migrate
 from common.db.pool import Database, open_pool

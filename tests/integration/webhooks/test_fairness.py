@@ -13,7 +13,7 @@ from aiohttp import web
 
 from bench.lab.sink import ReceivedRequest, WebhookSink
 from common.db import deliveries, webhook_endpoints
-from common.db.applications import webhook_secret_identity
+from common.db.application_secrets import webhook_secret_identity
 from common.db.pool import Database
 from common.secrets import Keyring, load_keyring
 
