@@ -70,6 +70,17 @@ class ExternalAccount(NamedTuple):
         return f"<ExternalAccount {self.key_id} at {self.authority}>"
 
 
+class DnsUpdateTarget(NamedTuple):
+    """A zone's primary name server, and the TSIG key that it lets write (RFC 2136, RFC 8945; hmac-sha256)."""
+
+    server: HostPort
+    key_name: str
+    secret: str  # base64
+
+    def __repr__(self) -> str:
+        return f"<DnsUpdateTarget {self.server} by {self.key_name}>"
+
+
 # What reads one variable: a text that is not empty -> its value, or ValueError that says what was expected -----------
 
 _T = TypeVar("_T")
@@ -175,6 +186,15 @@ def _external_account(text: str) -> ExternalAccount:
     return ExternalAccount(*found.groups())
 
 
+def _dns_update_target(text: str) -> DnsUpdateTarget:
+    server, _, key = text.partition("=")
+    name, _, secret = key.partition(":")
+    is_secret = re.fullmatch(r"(?=.{16,})([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", secret)
+    if not (is_secret and re.fullmatch(r"[\w.-]+", name)):
+        raise ValueError("expected ADDRESS:PORT=KEY-NAME:SECRET, the secret of the TSIG key (hmac-sha256) in base64")
+    return DnsUpdateTarget(_name_server(server), name, secret)
+
+
 def _directory(text: str) -> str:
     if not re.fullmatch(r"https://[^\s/?#@]+(/\S*)?", text) or not _has_host(text):
         raise ValueError("expected https:// addresses of ACME directories")
@@ -222,6 +242,7 @@ Addresses = Annotated[tuple[IPAddress, ...], _each(ipaddress.ip_address)]
 NameServers = Annotated[tuple[HostPort, ...], _each(_name_server)]
 Directories = Annotated[tuple[str, ...], _directories]
 ExternalAccounts = Annotated[tuple[ExternalAccount, ...], _each(_external_account)]
+DnsUpdate = Annotated[DnsUpdateTarget, _dns_update_target]
 ProviderId = Annotated[str, _provider_id]
 AccessLog = Annotated[str, _access_log]
 LogFormat = Annotated[Literal["json", "combined"], _one_of("json", "combined")]
@@ -351,6 +372,7 @@ class Settings:
     acme_eab: ExternalAccounts = field(default=(), repr=False)
     acme_caa_identities: Texts = ()  # where a CA states none
     acme_dns_zone: HostName | None = None  # the zone delegated to the edges, in which domains delegate their challenge
+    acme_dns_update: DnsUpdate | None = field(default=None, repr=False)  # a name server that has that zone instead
 
     # Monitor
     monitor_admin: ListenOrOff = HostPort("127.0.0.1", 9182)  # a second monitor on one machine needs another, or off
@@ -409,6 +431,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         raise _bad_value("edge_trusted_proxies", reason)
     if settings.edge_dns is not None and settings.acme_dns_zone is None:
         raise _bad_value("edge_dns", "ACME_DNS_ZONE names the zone to answer, and is not set")
+    if settings.acme_dns_update is not None and settings.acme_dns_zone is None:
+        raise _bad_value("acme_dns_update", "ACME_DNS_ZONE names the zone to write, and is not set")
     return settings
 
 

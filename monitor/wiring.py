@@ -30,10 +30,12 @@ from common.origin_probe import OriginProbe
 from common.secrets import Keyring
 from common.settings import Settings
 from monitor.batches.processing import Processing
+from monitor.certificates.challenge_zone import ChallengeZone
 from monitor.certificates.dns_moved_away import DomainDnsCheck
 from monitor.certificates.internal import open_internal, root_path
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
+from monitor.certificates.journal import UpdateZone
 from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTINE_AT_ONCE, Precedence
 from monitor.certificates.queue import make_runner as make_order_runner
 from monitor.certificates.revoking import Revoking
@@ -81,6 +83,11 @@ class MonitorWiring:
     def _delegations(self) -> Delegations:
         return Delegations(self.database, self.settings.acme_dns_zone)
 
+    @property
+    def _update_zone(self) -> UpdateZone | None:
+        zone, target = self.settings.acme_dns_zone, self.settings.acme_dns_update
+        return None if zone is None or target is None else ChallengeZone(zone, target).write
+
     def _resolver(self) -> Resolver:
         """Create a resolver. One for each kind of work, so that none waits for another's questions."""
         return Resolver(self.settings.dns_servers, self._policy)
@@ -115,6 +122,7 @@ class MonitorWiring:
             self.random,
             find_lead=dns_check,
             is_delegated=dns_check.is_delegated,
+            update_zone=self._update_zone,
             limits=Limits.of(self.settings),
             on_event=on_event,
         )

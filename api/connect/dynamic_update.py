@@ -7,7 +7,6 @@ zone has changed since refuses the whole update.
 from __future__ import annotations
 
 import asyncio
-import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -28,14 +27,13 @@ from common.addresses import AddressPolicy
 from common.connect.values import as_rdata
 from common.connect.ways.problems import WayFailed
 from common.dns import Resolver
+from common.dynamic_updates import ALGORITHMS, KeyRefused, ServerSilent, new_update, read_key, send_update
 from common.errors import AddressRefused
 from common.flows.plan import Change
 from common.ip_addresses import parse_address
 from common.settings import HostPort, parse_host_port
 
-_SECONDS = 10.0
 _PORT = 53
-_ALGORITHMS: Final = frozenset({"hmac-sha256", "hmac-sha384", "hmac-sha512", "hmac-sha224"})
 
 _PROBLEMS: Final[Mapping[dns.rcode.Rcode, tuple[str, str]]] = {
     dns.rcode.REFUSED: ("not_allowed", "The name server does not let this key change the zone."),
@@ -68,14 +66,14 @@ class DynamicUpdate:
         server = await self._find_server(credentials.get("server") or primary)
         update = make_update(apex, changes, credentials)
         try:
-            reply = await dns.asyncquery.tcp(update, server.host, port=server.port, timeout=_SECONDS)
-        except (dns.tsig.PeerError, dns.tsig.BadSignature, dns.tsig.BadKey, dns.tsig.BadTime) as error:
+            code = await send_update(update, server)
+        except KeyRefused as error:
             raise WayFailed("wrong_token", "The name server does not accept this key.") from error
-        except (dns.exception.DNSException, OSError, EOFError) as error:
+        except ServerSilent as error:
             raise WayFailed("provider_unreachable", "The name server did not answer.") from error
-        if reply.rcode() != dns.rcode.NOERROR:
-            words = f"The name server answered {dns.rcode.to_text(reply.rcode())}."
-            raise WayFailed(*_PROBLEMS.get(reply.rcode(), ("provider_refused", words)))
+        if code != dns.rcode.NOERROR:
+            words = f"The name server answered {dns.rcode.to_text(code)}."
+            raise WayFailed(*_PROBLEMS.get(code, ("provider_refused", words)))
 
     async def _find_server(self, text: str | None) -> HostPort:
         """Return an address of the server that may be dialled.
@@ -110,9 +108,7 @@ def make_update(apex: str, changes: Sequence[Change], credentials: Mapping[str, 
 
     Raises: `WayFailed` for a key that cannot be read.
     """
-    update = dns.update.UpdateMessage(
-        dns.name.from_text(apex), keyring=_keyring(credentials), keyalgorithm=_algorithm(credentials)
-    )
+    update = new_update(apex, _key(credentials))
     for change in changes:
         name = dns.name.from_text(change.name)
         if change.before:
@@ -133,20 +129,19 @@ def _rdataset(change: Change, values: Sequence[str], *, ttl: int) -> dns.rdatase
     return dns.rdataset.from_rdata_list(ttl, [as_rdata(change.type, value) for value in values])
 
 
-def _keyring(credentials: Mapping[str, str]) -> dict[dns.name.Name, dns.tsig.Key]:
+def _key(credentials: Mapping[str, str]) -> dns.tsig.Key:
     try:
         name, secret = credentials["key_name"].strip(), credentials["key_secret"].strip()
     except KeyError as error:
         raise WayFailed("credentials_missing", "The name and the secret of the TSIG key are needed.") from error
     try:
-        parsed = dns.name.from_text(name)
-        return {parsed: dns.tsig.Key(parsed, binascii.a2b_base64(secret), _algorithm(credentials))}
-    except (dns.exception.DNSException, ValueError, UnicodeError) as error:
+        return read_key(name, secret, _algorithm(credentials))
+    except ValueError as error:
         raise WayFailed("wrong_token", "The key cannot be read: its secret is base64.") from error
 
 
-def _algorithm(credentials: Mapping[str, str]) -> dns.name.Name:
+def _algorithm(credentials: Mapping[str, str]) -> str:
     text = (credentials.get("key_algorithm") or "hmac-sha256").strip().lower().removesuffix(".")
-    if text not in _ALGORITHMS:
-        raise WayFailed("credentials_missing", f"The algorithm is one of {', '.join(sorted(_ALGORITHMS))}.")
-    return dns.name.from_text(text)
+    if text not in ALGORITHMS:
+        raise WayFailed("credentials_missing", f"The algorithm is one of {', '.join(sorted(ALGORITHMS))}.")
+    return text

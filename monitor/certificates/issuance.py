@@ -36,7 +36,7 @@ from common.secrets import Keyring, key_id_of
 from monitor.certificates import renewal
 from monitor.certificates.dns_moved_away import FindLead, IsDelegated
 from monitor.certificates.issuer import ChallengeKind, IssuanceFailed, Issued, Issuer, Placed, RenewalWindow
-from monitor.certificates.journal import OrderJournal
+from monitor.certificates.journal import OrderJournal, UpdateZone
 from monitor.certificates.phases import Phases
 from monitor.claims import WorkFailed, backoff_seconds, retry_until_available
 
@@ -68,6 +68,7 @@ class Issuance:
         *,
         find_lead: FindLead,
         is_delegated: IsDelegated = _is_never_delegated,
+        update_zone: UpdateZone | None = None,
         limits: Limits,
         on_event: Callable[[], None] = lambda: None,
     ) -> None:
@@ -79,6 +80,7 @@ class Issuance:
         self._random = random
         self._find_lead = find_lead
         self._is_delegated = is_delegated
+        self._update_zone = update_zone
         self._limits = limits
         self._on_event = on_event
 
@@ -133,10 +135,13 @@ class Issuance:
             ways=ways,
             placed=placed,
             sealed_key=sealed,
+            update_zone=self._update_zone,
         )
-        issued = await self._issuer.issue(
-            order.domain, request, phases, journal, replaces=await self._find_certificate_in_service(order)
-        )
+        replaces = await self._find_certificate_in_service(order)
+        try:
+            issued = await self._issuer.issue(order.domain, request, phases, journal, replaces=replaces)
+        finally:
+            await journal.end_challenges()
         leaf = check_leaf(issued.chain, order.domain, key)
         certificate = Certificate(
             issuer=issued.issuer,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
+from typing import TypeAlias
 
 from common.db import ca_ledger, order_outcomes
 from common.db.ca_ledger import LIMIT_DESCRIPTIONS, WAITS_FOR_LIMIT, LimitReached, Limits, Urgency
@@ -17,6 +18,9 @@ from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
 from monitor.certificates.issuer import ChallengeKind, IssuanceFailed, Placed
 from monitor.claims import retry_until_available
+
+UpdateZone: TypeAlias = Callable[[str, Collection[str]], Awaitable[None]]
+"""Has a name server of the operator's answer TXT values at a label. Raises: `IssuanceFailed`."""
 
 
 class OrderJournal:
@@ -36,6 +40,7 @@ class OrderJournal:
         ways: Sequence[ChallengeKind],
         placed: Placed | None,
         sealed_key: bytes,
+        update_zone: UpdateZone | None = None,
     ) -> None:
         """Create the journal; `placed` is set only where `sealed_key` holds the very key of that order's request."""
         self._database = database
@@ -46,16 +51,27 @@ class OrderJournal:
         self._sealed_key = sealed_key
         self._reservation: int | None = None
         self.ways = ways
+        self._update_zone = update_zone
+        self._has_published = False
         self.placed = placed
 
     async def publish_challenges(self, values: Collection[str]) -> None:
         """Have the edges answer these values at the domain's label.
 
-        Raises: `FenceLost`, `DatabaseUnavailable`.
+        Raises: `FenceLost`, `DatabaseUnavailable`, `IssuanceFailed`.
         """
         await self._write_when_available(
             lambda connection: order_outcomes.publish_challenges(connection, self._order, values)
         )
+        if self._update_zone is not None and self._order.label is not None:
+            self._has_published = True
+            await self._update_zone(self._order.label, values)
+
+    async def end_challenges(self) -> None:
+        """Remove what this attempt has published in a zone that edges do not answer, as far as that can be done."""
+        if self._has_published and self._update_zone is not None and self._order.label is not None:
+            with suppress(IssuanceFailed):
+                await self._update_zone(self._order.label, ())
 
     async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
         """Count in the CA's ledger an order that is about to be placed.

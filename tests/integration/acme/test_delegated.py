@@ -10,6 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from ipaddress import ip_network
 from pathlib import Path
 
+import dns.asyncquery
+import dns.message
+import dns.rcode
 import pytest
 
 from bench.lab.knot import Knot, find_knot
@@ -25,8 +28,11 @@ from common.domain_settings import DomainSettings
 from common.enrolment.delegations import Delegations
 from common.enrolment.eligibility import ServiceTargets
 from common.secrets import Keyring
-from common.settings import HostPort
+from common.settings import HostPort, load
+from monitor.certificates.challenge_zone import ChallengeZone
 from monitor.certificates.dns_moved_away import DomainDnsCheck, Lead
+from monitor.certificates.issuer import IssuanceFailed
+from monitor.certificates.journal import UpdateZone
 from tests.component.edge_process import EdgeProcess
 from tests.integration.monitor import parts
 from tests.waiting import until
@@ -37,6 +43,7 @@ pytestmark = pytest.mark.skipif(not (find_knot() and find_unbound()), reason="ne
 
 DOMAIN = parts.DOMAIN
 ZONE = "acme.frontage.example"
+SECRET = "c2VjcmV0IG9mIHRoZSBjaGFsbGVuZ2Ugem9uZQ=="
 
 
 class World:
@@ -48,6 +55,7 @@ class World:
         self.pebble = pebble
         self.knot = knot
         self.lead: Lead = "elsewhere"
+        self.update_zone: UpdateZone | None = None
 
     async def find_lead(self, _domain: str, _application_id: str) -> Lead:
         return self.lead
@@ -75,6 +83,7 @@ class World:
                 self.keyring,
                 find_lead=self.find_lead,
                 is_delegated=self.dns_check().is_delegated,
+                update_zone=self.update_zone,
             )
             async with parts.running(runner):
                 yield
@@ -88,19 +97,22 @@ async def no_probe(_questions: Pass, _domain: str) -> bool:
 async def world(
     request: pytest.FixtureRequest, tmp_path: Path, dsn: str, database: Database, keyring: Keyring
 ) -> AsyncIterator[World]:
-    """Edges answer over DNS alone, or with the parameter ``http`` over HTTP alone."""
+    """Edges answer over DNS alone; with the parameter ``http`` over HTTP alone, with ``update`` Knot has the zone."""
     await parts.add_application(database)
     nothing, edge_dns = free_ports(2)
-    over_http = getattr(request, "param", "dns") == "http"
-    named = {} if over_http else {"FRONTAGE_EDGE_DNS": f"127.0.0.1:{edge_dns}", "FRONTAGE_ACME_DNS_ZONE": ZONE}
+    way = getattr(request, "param", "dns")
+    named = {} if way != "dns" else {"FRONTAGE_EDGE_DNS": f"127.0.0.1:{edge_dns}", "FRONTAGE_ACME_DNS_ZONE": ZONE}
     edge = EdgeProcess(tmp_path, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn, **named)
     try:
         await edge.start()
         async with AsyncExitStack() as stack:
-            knot = await stack.enter_async_context(Knot.serve({"example": f"{DOMAIN}. A 127.0.0.1\n"}))
+            served = {"example": f"{DOMAIN}. A 127.0.0.1\n", ZONE: ""}
+            knot = await stack.enter_async_context(Knot.serve(served, keys={"frontage": SECRET}))
             zones = {"example": knot.address, ZONE: HostPort("127.0.0.1", edge_dns)}
+            if way == "update":
+                zones[ZONE] = knot.address
             resolver = await stack.enter_async_context(serve_unbound(zones))
-            running = running_pebble(tmp_path, http_port=edge.http if over_http else nothing, resolver=resolver)
+            running = running_pebble(tmp_path, http_port=edge.http if way == "http" else nothing, resolver=resolver)
             pebble = await stack.enter_async_context(running)
             yield World(database, keyring, pebble, knot)
     finally:
@@ -159,3 +171,24 @@ async def test_way_that_failed_is_followed_by_the_other(world: World) -> None:
         await parts.until_live(world.database, DOMAIN)
     failed = await parts.fetch(world.database, "select from ca_ledger where kind = 'failed_validation'")
     assert len(failed) == 1, "the CA was asked to validate over DNS first"
+
+
+@pytest.mark.parametrize("world", ["update"], indirect=True)
+async def test_name_server_of_the_operators_gets_the_records_by_signed_updates(world: World) -> None:
+    await world.delegate()
+    await enrol(world.database)
+    given = {"FRONTAGE_ACME_DNS_ZONE": ZONE, "FRONTAGE_ACME_DNS_UPDATE": f"{world.knot.address}=frontage:{SECRET}"}
+    settings = load(given)
+    assert settings.acme_dns_update is not None
+    assert SECRET not in repr(settings)
+    wrong = settings.acme_dns_update._replace(secret="d3Jvbmcgc2VjcmV0IG9mIHRoZSB6b25l")
+    with pytest.raises(IssuanceFailed, match="FRONTAGE_ACME_DNS_UPDATE"):
+        await ChallengeZone(ZONE, wrong).write("a" * 32, ["value"])
+
+    world.update_zone = ChallengeZone(ZONE, settings.acme_dns_update).write
+    async with world.issuing():
+        await parts.until_live(world.database, DOMAIN)
+    [row] = await parts.fetch(world.database, "select label from acme_delegations")
+    query = dns.message.make_query(f"{row['label']}.{ZONE}", "TXT")
+    reply = await dns.asyncquery.tcp(query, world.knot.address.host, port=world.knot.address.port)
+    assert reply.rcode() == dns.rcode.NXDOMAIN, "the record is removed once the order has ended"
