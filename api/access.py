@@ -39,6 +39,11 @@ class Access:
         """Return whether a browser may hold it, so that what it sends is the browser's word."""
         return self.scope is not None
 
+    def refuse_browsers(self) -> None:
+        """Refuse a token with a scope where its route is open to a scope, but not by this method. Raises: `Refused`."""
+        if self.is_browsers:
+            raise Refused(FORBIDDEN, code="scope", hint="the scope of this token does not open this endpoint")
+
     def refuse_other_domain(self, apex: str) -> None:
         """Refuse another domain than the token is for; `apex` is in canonical form. Raises: `Refused`."""
         if self.domain is not None and self.domain.lower().removesuffix(".") != apex:

@@ -21,6 +21,7 @@ from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.docs import DocsHandlers
 from api.handlers.domain_actions import DomainActionHandlers
 from api.handlers.domain_check import DomainCheckHandlers
+from api.handlers.flow_list import FlowListHandlers
 from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
 from api.handlers.operations import OperationsHandler
@@ -77,6 +78,7 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
         ),
         *_bound(connect.CONFIGURATIONS, ConfigurationHandlers(services.configurations)),
         *_bound(connect.FLOWS, ConnectHandlers(services.connect, services.flow_watch)),
+        *_bound(connect.LISTS, FlowListHandlers(services.flow_list)),
         *_bound(connect.RETURNS, ConnectReturnHandler(services.connect)),
         *_bound(sharing.LINKS, SharingHandlers(services.sharing, services.connect, base_url)),
         *_bound(monitor.DOMAINS, MonitorHandlers(services.monitor)),

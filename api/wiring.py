@@ -17,6 +17,7 @@ from api.services.diagnosis import DiagnosisService
 from api.services.domain_actions import DomainActions
 from api.services.domain_check import DISCOVERY_SECONDS, DomainCheckService
 from api.services.enrolment import EnrolmentService
+from api.services.flow_list import FlowListService
 from api.services.flow_sources import FlowSources
 from api.services.flow_watch import FlowWatch
 from api.services.installation import InstallationService
@@ -82,6 +83,7 @@ class Services:
     configurations: ConfigurationService
     connect: ConnectService
     flow_watch: FlowWatch
+    flow_list: FlowListService
 
     async def close(self) -> None:
         """End deletions under way, and close the connections to origins, registries and name servers."""
@@ -144,6 +146,7 @@ class ApiWiring:
             configurations=configurations,
             connect=self._connect(FlowSources(sharing, configurations)),
             flow_watch=FlowWatch(database, self.draining),
+            flow_list=FlowListService(database, clock),
         )
 
     @cached_property

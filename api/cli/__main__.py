@@ -39,6 +39,7 @@ _COMMANDS = {
     "domain-connect": "api.cli.domain_connect:app",
     "user": "api.cli.users:app",
     "organisation": "api.cli.organisations:app",
+    "flow": "api.cli.flows:app",
     "alarms": "api.cli.alarms:app",
     "webhook": "api.cli.webhooks:app",
     "certificate": "api.cli.certificates:app",

@@ -40,6 +40,8 @@ EXAMPLES: Mapping[str, str] = {
     "import": f"import domains.csv --application {_ID} --dry-run",
     "export": f"export --application {_ID} domains.csv",
     "domain-connect templates": "domain-connect templates ./templates --name 'Acme Hosting'",
+    "flow list": f"flow list {_ID} --step records --open",
+    "flow funnel": f"flow funnel {_ID} --days 30",
     "user create": "user create ada@acme.example --organisation Acme --role developer",
     "user set-password": "user set-password ada@acme.example --password-stdin < password.txt",
     "user link": "user link ada@acme.example",

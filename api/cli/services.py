@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from api.errors import Refused
     from api.services.domain_operations import OperatorOperations
     from api.services.installation import InstallationService
+    from api.services.flow_list import FlowListService
     from api.services.operator_applications import OperatorApplications
     from api.services.organisations import OrganisationService
     from api.services.own_certificates import OwnCertificateService
@@ -114,6 +115,14 @@ class CommandServices:
         from api.services.webhooks import WebhookService
 
         return WebhookService(self.database)
+
+    @property
+    def flows(self) -> FlowListService:
+        """Return the service that lists flows."""
+        from api.services.flow_list import FlowListService
+        from common.clock import SystemClock
+
+        return FlowListService(self.database, SystemClock())
 
     async def application(self, application_id: str) -> Application:
         """Return the application. Raises: `Refused`."""

@@ -15,6 +15,7 @@ from api.dashboard.handlers.application_secrets import SecretPages
 from api.dashboard.handlers.application_settings import SettingsPages
 from api.dashboard.handlers.applications import ApplicationPages
 from api.dashboard.handlers.audit import AuditPages
+from api.dashboard.handlers.connecting import ConnectingPages
 from api.dashboard.handlers.domain_list import DomainListPage
 from api.dashboard.handlers.domains import DomainPages
 from api.dashboard.handlers.files import FileHandler
@@ -61,6 +62,7 @@ def build_dashboard(context: DashboardContext) -> web.Application:
         *_domain_routes(DomainListPage(context), DomainPages(context), MonitoredPages(context)),
         *_prepared_routes(PreparedPages(context)),
         *_webhook_routes(WebhookPages(context)),
+        ("GET", "/applications/{application}/connecting", ConnectingPages(context).get),
         *_audit_routes(AuditPages(context)),
         *_operations_routes(OperationsPages(context)),
     )

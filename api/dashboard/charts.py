@@ -120,10 +120,10 @@ def expiry(spans: Sequence[Expiry]) -> Markup:
     return columns(bars, title, width=880, height=200)
 
 
-def level(used: float, most: float, title: str, *, width: int = 240, height: int = 8) -> Markup:
-    """How much of a limit is used."""
+def level(used: float, most: float, title: str, *, width: int = 240, height: int = 8, is_limit: bool = True) -> Markup:
+    """How much of a limit is used, which warns as it comes near; or else how much of a whole something is."""
     part = min(1.0, used / most) if most else 0.0
-    tone = "bad" if part >= 0.9 else "warn" if part >= 0.7 else ""
+    tone = "" if not is_limit else "bad" if part >= 0.9 else "warn" if part >= 0.7 else ""
     parts = [
         Markup('<rect class="track" width="{}" height="{}" rx="4"/>').format(width, height),
         _BAR.format(tone, 0, 0, width * part, height, 4, f"{used:,.0f} of {most:,.0f}"),

@@ -119,6 +119,20 @@ WAYS: Final[Mapping[str, str]] = MappingProxyType(
 """By which a change was made (`common.actors.Way`)."""
 
 
+STEPS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "domain": "Choosing a domain",
+        "inspection": "Domain is looked at",
+        "plan": "Reading what changes",
+        "writing": "Changes are written",
+        "records": "Waiting for the records",
+        "enrolment": "Being enrolled",
+        "live": "Live",
+    }
+)
+"""Words for the steps of a flow, by `common.db.connect_flow_list.Step`."""
+
+
 def action(code: str) -> str:
     """Return an action of the audit log in words."""
     return ACTIONS.get(code) or _as_words(code)

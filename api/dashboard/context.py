@@ -13,6 +13,7 @@ from api.services.applications import ApplicationService
 from api.services.diagnosis import DiagnosisService
 from api.services.domain_actions import DomainActions
 from api.services.enrolment import EnrolmentService
+from api.services.flow_list import FlowListService
 from api.services.installation import InstallationService
 from api.services.monitor import MonitorService
 from api.services.organisations import OrganisationService
@@ -51,6 +52,7 @@ class DashboardContext:
     applications: ApplicationService
     organisations: OrganisationService
     installation: InstallationService
+    flow_list: FlowListService
     probe_origin: OriginProbe
     cookies: Cookies
     renderer: Renderer
@@ -86,6 +88,7 @@ class DashboardContext:
             services.applications,
             services.organisations,
             services.installation,
+            services.flow_list,
             services.probe_origin,
             cookies,
             Renderer(clock, cookies, find_exposure(settings)),

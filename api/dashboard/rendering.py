@@ -110,6 +110,7 @@ class Renderer:
             "outcome": codes.outcome,
             "claim": codes.claim,
             "way": codes.way,
+            "step": codes.STEPS.__getitem__,
             "codes": with_codes,
             "changes": lambda entry: changes_in_words(entry.before, entry.after),
             "unicode_name": words.unicode_name,

@@ -8,13 +8,20 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from api.answers.connect import Flow
+from api.answers.flow_list import Funnel, ListedFlow
+from api.answers.lists import ListOf
 from api.answers.messages import Message
 from api.answers.sharing import RegisteredConfiguration, RegisteredConfigurations
 from api.handlers.connect import ConfigurationHandlers, ConnectHandlers
 from api.handlers.connect_return import ConnectReturnHandler
+from api.handlers.flow_list import FlowListHandlers
 from api.operations.operation import HandlerOf, Operation, Query
-from api.operations.parameters import DIGEST, FLOW, LIMIT, RECORD, TEXT
+from api.operations.parameters import DIGEST, FLOW, LIMIT, NEXT, RECORD, TEXT
 from api.schemas import connect
+from api.schemas.flow_list import DEFAULT_DAYS
+from common.db.connect_flow_list import COUNTED, SCANNED, STEPS
+from common.db.connect_flows import KEPT_DAYS
+from common.flow_states import State
 
 
 def _flow_action(
@@ -164,6 +171,51 @@ FLOWS: Final[tuple[Operation[ConnectHandlers], ...]] = (
     ),
 )
 
+LISTS: Final[tuple[Operation[FlowListHandlers], ...]] = (
+    Operation(
+        "GET",
+        "/connect/flows",
+        FlowListHandlers.get,
+        "getFlows",
+        "Connect",
+        f"List flows of the last {KEPT_DAYS} days, the newest first, with the step that each has come to",
+        ListOf[ListedFlow],
+        queries=(
+            Query("state", {"type": "string", "enum": sorted(State)}, "Only these."),
+            Query("step", {"type": "string", "enum": list(STEPS)}, "Only those that came so far, and no further."),
+            Query("open", {"type": "boolean"}, "`true`: only those that are not over; `false`: only those that are."),
+            Query("domain", TEXT, "Only of this domain: an apex with all its subdomains, or one whole name."),
+            Query("userId", TEXT, "Only of this user."),
+            Query("jobId", TEXT, "Only of this job."),
+            Query(
+                NEXT.name,
+                NEXT.schema,
+                f"`next` of the part before. A part looks through {SCANNED:,} flows at most: with a filter, it can hold"
+                " fewer than asked for, even none, while `next` is not null.",
+            ),
+            LIMIT,
+        ),
+        errors=(400,),
+    ),
+    Operation(
+        "GET",
+        "/connect/funnel",
+        FlowListHandlers.get_funnel,
+        "getFunnel",
+        "Connect",
+        f"Count how far flows came, by step and by DNS provider: of the newest {COUNTED:,} at most",
+        Funnel,
+        queries=(
+            Query(
+                "days",
+                {"type": "integer", "minimum": 1, "maximum": KEPT_DAYS, "default": DEFAULT_DAYS},
+                "Flows that began in the last so many days.",
+            ),
+        ),
+        errors=(400,),
+    ),
+)
+
 RETURNS: Final[tuple[Operation[ConnectReturnHandler], ...]] = (
     Operation(
         "GET",
@@ -186,4 +238,4 @@ RETURNS: Final[tuple[Operation[ConnectReturnHandler], ...]] = (
     ),
 )
 
-OPERATIONS: Final[tuple[Operation[Any], ...]] = (*CONFIGURATIONS, *FLOWS, *RETURNS)
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (*CONFIGURATIONS, *FLOWS, *LISTS, *RETURNS)

@@ -322,6 +322,7 @@ async def test_every_page_keeps_the_rules_of_accessibility(dashboard: BrowsedDas
         "applications": "/dashboard/applications",
         "application-new": "/dashboard/applications/new",
         "application": base,
+        "connecting": f"{base}/connecting",
         "settings": f"{base}/settings",
         "secrets": f"{base}/secrets",
         "delete": f"{base}/delete",

@@ -1,0 +1,25 @@
+"""The page "Connecting": support finds a customer who is stuck, and sees where people give up."""
+
+from __future__ import annotations
+
+from tests.integration.api.test_flow_list import begin_at_each_step
+from tests.integration.dashboard.conftest import Dashboard
+
+
+async def test_support_finds_a_stuck_customer_by_domain_user_and_step(dashboard: Dashboard) -> None:
+    ours = await dashboard.organisation()
+    partner = await dashboard.partner(ours)
+    await begin_at_each_step(dashboard.service, partner)
+    browser = await dashboard.signed_in("help@acme.example", ours, "viewer")
+    path = f"/dashboard/applications/{partner.id}/connecting"
+    page = (await browser.get(path)).words
+    assert "Most stopped at “Reading what changes”: 1 (14.3 %) of 7 flows." in page
+    for query, shown in (("domain=d.test", "user-records"), ("userId=user-plan", "b.test"), ("step=writing", "c.test")):
+        found = (await browser.get(f"{path}?{query}")).words
+        assert shown in found, query
+        assert "user-live" not in found, query
+    assert "user-live" in (await browser.get(f"{path}?open=false")).words
+    wrong = await browser.get(f"{path}?domain=..")
+    assert (wrong.status, "user-live" in wrong.words) == (200, True)
+    other = await dashboard.signed_in("eve@other.example", await dashboard.organisation("Other"))
+    assert (await other.get(path)).status == 404
