@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from common.errors import DatabaseUnavailable, FrontageError
@@ -131,6 +132,40 @@ PLAN_CHANGED: Final = Refusal(409, "The plan has changed")
 ZONE_CHANGED: Final = Refusal(409, "The zone has changed")
 ZONE_UNKNOWN: Final = Refusal(409, "The zone could not be read")
 
+_HTTP_STATUSES: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "invalid_parameter": 400,
+        "invalid_body": 400,
+        "no_origin": 400,
+        "origin_path": 400,
+        "origin_refused": 400,
+        "loop": 400,
+        "root": 400,
+        "reserved": 400,
+        "invalid": 400,
+        "domain_blocked": 403,
+        "application_suspended": 403,
+        "domain_not_valid": 404,
+        "step_one": 409,
+        "not_eligible": 409,
+        "nxdomain": 409,
+        "nodata": 409,
+        "cname_chain": 409,
+        "unaskable": 409,
+        "txt_record_needed": 409,
+        "enrolled": 409,
+        "already_enrolled": 409,
+        "ordering": 409,
+        "held": 409,
+        "leads_to_holder": 409,
+        "not_renewable": 409,
+        "origin_unreachable": 409,
+        "enrolled_too_often": 429,
+    }
+)
+"""The status of a code of Power and Secure for applications that ask for HTTP's own; 502 for every other, which are
+failures of ours, or of the DNS, where the same request may succeed a moment later."""
+
 _WRITES: Final = frozenset({"POST", "PUT", "DELETE"})
 _PRODUCT_PATHS: Final = frozenset({"/power", "/ssl"})
 _UNAVAILABLE_PATHS: Final = frozenset({"/token", "/readyz"})
@@ -154,6 +189,13 @@ def too_many_requests(retry_after_seconds: float, hint: str) -> Refused:
 def renewal_failed(words: str) -> Refusal:
     """`words` are for the domain's owner."""
     return Refusal(502, words, "not_renewable")
+
+
+def status_of(error: Refused, *, by_kind: bool) -> int:
+    """Return the status of an error. `by_kind`: a 502 for what is not ours becomes the status that HTTP has for it."""
+    if by_kind and error.refusal.status == PRODUCT_INTERNAL.status:
+        return _HTTP_STATUSES.get(error.code or "", error.refusal.status)
+    return error.refusal.status
 
 
 def is_product_write(method: str, path: str) -> bool:

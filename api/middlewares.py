@@ -32,7 +32,9 @@ from api.errors import (
     Refusal,
     Refused,
     invalid_parameter,
+    is_product_write,
     refusal_of_failure,
+    status_of,
     too_many_requests,
 )
 from api.operations import BY_ROUTE, OPERATIONS, Operation
@@ -173,7 +175,10 @@ def _spread_seconds(earliest_seconds: float, random: Random) -> int:
 
 
 def _render(request: web.Request, error: Refused) -> web.Response:
-    response = respond(problem_of(error, request[REQUEST_ID]), error.refusal.status)
+    by_kind = is_product_write(request.method, request.path) and (
+        APPLICATION in request and request[APPLICATION].error_status == "http"
+    )
+    response = respond(problem_of(error, request[REQUEST_ID]), status_of(error, by_kind=by_kind))
     if error.refusal.status == UNAUTHORIZED.status:
         challenge = "" if error.code in (None, TokenFault.MISSING) else ', error="invalid_token"'
         response.headers["WWW-Authenticate"] = f'Bearer realm="Frontage"{challenge}'  # RFC 6750 §3

@@ -45,6 +45,8 @@ class Application(TypedDict):
     maintenance: bool
     bufferUploadsBytes: int | None
     http2: bool
+    errorStatus: applications.ErrorStatus
+    """Of refused changes of Power and Secure: always 502, or as HTTP has them."""
     errorPage: str | None
     tier: str
     connect: bool
@@ -139,6 +141,7 @@ def application_answer(
         "maintenance": application.maintenance,
         "bufferUploadsBytes": application.buffer_uploads_bytes,
         "http2": application.http2,
+        "errorStatus": application.error_status,
         "errorPage": error_page,
         "tier": application.tier,
         "connect": application.connect,

@@ -38,6 +38,13 @@ class ServiceAuthOption(StrEnum):
     CANCEL = "cancel"
 
 
+class ErrorStatusOption(StrEnum):
+    """The status of refused changes of Power and Secure."""
+
+    ALWAYS_502 = "502"
+    HTTP = "http"
+
+
 class SentHost(StrEnum):
     """Whose name the origin finds in ``Host``."""
 
@@ -231,6 +238,10 @@ OriginVerify = Annotated[Switch | None, typer.Option(help="Verify the origin's c
 Http2 = Annotated[
     Switch | None,
     typer.Option("--http2", help="Offer browsers HTTP/2 at the application's domains; off offers HTTP/1.1 only."),
+]
+ErrorStatus = Annotated[
+    ErrorStatusOption | None,
+    typer.Option(help="Of refused changes of Power and Secure: always 502, or http: 400, 403, 404, 409, 429 as it is."),
 ]
 
 Maintenance = Annotated[Switch | None, typer.Option(help="Answer every request 503 instead of asking the origin.")]

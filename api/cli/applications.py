@@ -118,6 +118,7 @@ def set_(
     connect: options.Connect = None,
     buffer_uploads: options.BufferUploads = None,
     http2: options.Http2 = None,
+    error_status: options.ErrorStatus = None,
     tier: options.NewTier = None,
     organisation: options.NewOrganisation = None,
     _: AlwaysJson = False,
@@ -141,6 +142,7 @@ def set_(
         connect=connect and connect is Switch.ON,
         buffer_uploads_bytes=buffer_uploads and int(buffer_uploads),
         http2=http2 and http2 is Switch.ON,
+        error_status=error_status and error_status.value,
         tier=tier and tier.value,
     )
     wanted = WantedChanges(
@@ -327,6 +329,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "connect": switched(application.connect),
         "bufferUploadsBytes": application.buffer_uploads_bytes,
         "http2": switched(application.http2),
+        "errorStatus": application.error_status,
         "errorPageBytes": error_page_bytes,
         "tier": application.tier,
         "organisationId": application.organisation_id,

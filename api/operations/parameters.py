@@ -34,6 +34,8 @@ SORT: Final = Query(
 )
 LIMIT: Final = Query("limit", SIZE, "Of a page.")
 NEXT: Final = Query("after", TEXT, "`next` of the part before.")
+PRODUCT_ERRORS: Final = (400, 404, 409, 502)
+"""Of changes of Power and Secure: 502 always, or by HTTP's kinds, as the application's `errorStatus` has it."""
 RECORD: Final = {"type": "CNAME", "host": "shop", "value": "apps.acme.example", "ttl": 300}
 FLOW: Final = {"id": "The flow's id."}
 APPLICATION_ID: Final = "4f6c1a9e2b7d0385"

@@ -9,7 +9,7 @@ from api.answers.messages import Message
 from api.answers.power import ChangedPoweredDomain, PoweredDomain, PowerEligibility
 from api.handlers.power import PowerHandlers
 from api.operations.operation import Operation
-from api.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
+from api.operations.parameters import AFTER, DOMAIN, PAGE, PRODUCT_ERRORS, ROOT, SEARCH, SORT
 from api.schemas import bodies, power
 
 OPERATIONS: Final[tuple[Operation[PowerHandlers], ...]] = (
@@ -35,7 +35,7 @@ OPERATIONS: Final[tuple[Operation[PowerHandlers], ...]] = (
         body=power.PowerBody,
         example={"domain": "shop.customer.example", "applicationUrl": "https://app.acme.example/shop"},
         has_representation=True,
-        errors=(502,),
+        errors=PRODUCT_ERRORS,
     ),
     Operation(
         "PUT",
@@ -48,7 +48,7 @@ OPERATIONS: Final[tuple[Operation[PowerHandlers], ...]] = (
         body=power.PowerChange,
         example={"domain": "shop.customer.example", "applicationUrl": "https://app.acme.example/new"},
         has_representation=True,
-        errors=(502,),
+        errors=PRODUCT_ERRORS,
     ),
     Operation(
         "DELETE",
@@ -60,6 +60,6 @@ OPERATIONS: Final[tuple[Operation[PowerHandlers], ...]] = (
         Message,
         body=bodies.ProductBody,
         example={"domain": "shop.customer.example"},
-        errors=(502,),
+        errors=PRODUCT_ERRORS,
     ),
 )

@@ -9,7 +9,7 @@ from api.answers.messages import Message
 from api.answers.secure import ChangedSecuredDomain, SecuredDomain, SslEligibility
 from api.handlers.secure import SecureHandlers
 from api.operations.operation import Operation
-from api.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
+from api.operations.parameters import AFTER, DOMAIN, PAGE, PRODUCT_ERRORS, ROOT, SEARCH, SORT
 from api.schemas import secure
 
 OPERATIONS: Final[tuple[Operation[SecureHandlers], ...]] = (
@@ -35,7 +35,7 @@ OPERATIONS: Final[tuple[Operation[SecureHandlers], ...]] = (
         body=secure.SecureBody,
         example={"domain": "www.customer.example", "applicationUrl": "https://app.acme.example"},
         has_representation=True,
-        errors=(502,),
+        errors=PRODUCT_ERRORS,
     ),
     Operation(
         "PUT",
@@ -48,7 +48,7 @@ OPERATIONS: Final[tuple[Operation[SecureHandlers], ...]] = (
         body=secure.SecureChange,
         example={"domain": "www.customer.example"},
         has_representation=True,
-        errors=(502,),
+        errors=PRODUCT_ERRORS,
     ),
     Operation(
         "DELETE",
@@ -60,6 +60,6 @@ OPERATIONS: Final[tuple[Operation[SecureHandlers], ...]] = (
         Message,
         body=secure.SecureRemoval,
         example={"domain": "www.customer.example"},
-        errors=(502,),
+        errors=PRODUCT_ERRORS,
     ),
 )

@@ -149,7 +149,7 @@ def _responses(operation: Operation[Any], schemas: _Schemas) -> dict[str, Any]:
     if not operation.is_open and operation.has_application:
         statuses |= {404}  # an API key's user does not see the application
     if (operation.method, operation.path) in QUERIES or _takes_key(operation):
-        statuses |= {502 if 502 in operation.errors else 400}  # a query parameter that it does not know, or a bad key
+        statuses |= {400}  # a query parameter that it does not know, or a bad key
     if _takes_key(operation):
         statuses |= {409, 413}
     if operation.id == "createToken":

@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 from api.rules.application_settings import MOST_ROOT_PATHS
 from api.rules.application_tokens import SecretChange, ServiceAuthChange
 from api.schemas.bodies import Strict
-from common.db.applications import SendHost
+from common.db.applications import ErrorStatus, SendHost
 
 Tier = Literal["basic", "premium", "enterprise"]
 
@@ -36,6 +36,7 @@ class ApplicationChange(Strict):
     maintenance: bool | None = None
     buffer_uploads_bytes: int | None = Field(None, ge=0)
     http2: bool | None = None
+    error_status: ErrorStatus | None = None
     error_page: str | None = None
 
 
@@ -54,6 +55,7 @@ class ApplicationCreation(Strict):
     application_url: str | None = None
     webhook_url: str | None = None
     organisation_id: str | None = None
+    error_status: ErrorStatus | None = None
 
 
 class OperatorChange(Strict):

@@ -45,6 +45,7 @@ async def make_application(
     application_url: str | None = None,
     webhook_url: str | None = None,
     organisation_id: str | None = None,
+    error_status: db.ErrorStatus = "502",
 ) -> MadeApplication:
     """Make an application with its secrets; settings as `api.rules.application_settings` reads them.
 
@@ -63,6 +64,7 @@ async def make_application(
             application_url=application_url,
             webhook_url=webhook_url,
             organisation_id=organisation_id,
+            error_status=error_status,
         ),
     )
     return made

@@ -41,6 +41,7 @@ from common.db.applications import (
     MOST_OF_ORGANISATION,
     Application,
     ApplicationChanges,
+    ErrorStatus,
     count_of_organisation,
     get_application,
     list_visible,
@@ -64,6 +65,7 @@ class NewSettings(TypedDict, total=False):
     secure_cname_target: str | None
     application_url: str | None
     webhook_url: str | None
+    error_status: ErrorStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class ApplicationService:
             "secure_cname_target": read.get("secure_cname_target"),
             "application_url": read.get("application_url"),
             "webhook_url": read.get("webhook_url"),
+            "error_status": read.get("error_status", "502"),
         }
         try:
             made = await self.create(rights, _organisation_of(rights, body), settings)
@@ -234,6 +237,7 @@ class ApplicationService:
             "origin_verify": bool,
             "maintenance": bool,
             "http2": bool,
+            "error_status": str,
             "buffer_uploads_bytes": _or_none(lambda size: rules.read_upload_size(str(size))),
         }
         changes: dict[str, Any] = {}

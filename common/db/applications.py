@@ -30,10 +30,13 @@ from common.enrolment.ownership import is_lost_target, lost_target
 SendHost: TypeAlias = Literal["origin", "customer"]
 """The name that edges send in Host to the origin: the origin's own or the customer's."""
 
+ErrorStatus: TypeAlias = Literal["502", "http"]
+"""The status of a refused change of Power or Secure: always 502, as specified, or the one that HTTP has for it."""
+
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
     tier, client_secret, webhook_secret, service_auth, next_service_auth, created_at, deleting_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance, connect,
-    buffer_uploads_bytes, http2, organisation_id, secret_generation,
+    buffer_uploads_bytes, http2, error_status, organisation_id, secret_generation,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
     case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
     case when previous_webhook_until > now() then previous_webhook_until end as previous_webhook_until,
@@ -60,6 +63,7 @@ class NewApplication:
     root_path_access: tuple[str, ...] = ()
     tier: str = "premium"
     organisation_id: str | None = None
+    error_status: ErrorStatus = "502"
 
 
 class Suspension(NamedTuple):
@@ -114,6 +118,7 @@ class Application:
     secret_generation: int = 1
     suspension: Suspension | None = None
     http2: bool = True
+    error_status: ErrorStatus = "502"
 
 
 class ApplicationChanges(TypedDict, total=False):
@@ -136,6 +141,7 @@ class ApplicationChanges(TypedDict, total=False):
     connect: bool
     buffer_uploads_bytes: int | None
     http2: bool
+    error_status: ErrorStatus
     organisation_id: str | None
 
 
@@ -166,8 +172,9 @@ async def create_application(connection: Connection[Record], new: NewApplication
     losses = await _reserve_targets(connection, new.id, {new.cname_target, new.secure_cname_target}, ())
     row = await connection.fetchrow(
         "insert into applications (id, name, cname_target, client_secret, webhook_secret,"
-        " secure_cname_target, application_url, webhook_url, root_path_access, tier, organisation_id)"
-        f" values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning {_COLUMNS}",
+        " secure_cname_target, application_url, webhook_url, root_path_access, tier, organisation_id,"
+        " error_status)"
+        f" values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) returning {_COLUMNS}",
         new.id,
         new.name,
         new.cname_target,
@@ -179,6 +186,7 @@ async def create_application(connection: Connection[Record], new: NewApplication
         new.root_path_access,
         new.tier,
         new.organisation_id,
+        new.error_status,
     )
     assert row is not None
     return StoredApplication(_application(row), losses)
@@ -311,6 +319,7 @@ def settings_of(application: Application) -> dict[str, Any]:
         "connect": application.connect,
         "buffer_uploads_bytes": application.buffer_uploads_bytes,
         "http2": application.http2,
+        "error_status": application.error_status,
         "organisation_id": application.organisation_id,
     }
 

@@ -56,6 +56,7 @@ class SettingsPages:
                 "origin_verify": lambda text: text == "on",
                 "buffer_uploads_bytes": optional(rules.read_upload_size),
             },
+            "api": {"error_status": lambda text: "http" if text == "on" else "502"},
             "visitors": {"http2": lambda text: text == "on"},
             "maintenance": {"maintenance": lambda text: text == "on"},
             "operator": {
@@ -145,6 +146,7 @@ def _values(application: Application) -> dict[str, Any]:
         "origin_verify": "on" if application.origin_verify else "",
         "buffer_uploads_bytes": rules.write_upload_size(application.buffer_uploads_bytes),
         "http2": "on" if application.http2 else "",
+        "error_status": "on" if application.error_status == "http" else "",
         "connect": "on" if application.connect else "",
         "maintenance": "on" if application.maintenance else "",
         "tier": application.tier,

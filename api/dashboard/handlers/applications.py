@@ -85,6 +85,7 @@ class ApplicationPages:
                 "cname_target": self._view.read_cname_target,
                 "application_url": optional(self._view.read_application_url),
                 "webhook_url": optional(self._view.read_webhook_url),
+                "error_status": lambda text: "http" if text == "on" else "502",
             },
         )
         if errors:

@@ -1,8 +1,10 @@
 import pytest
 from aiohttp import web
 
-from api.errors import Refusal, refusal_of_failure
+from api.errors import REVIEW_POWER, Refusal, Refused, refusal_of_failure, status_of
 from api.middlewares import refusal_of_http
+from common.dns import Outcome
+from common.enrolment.outcome import EnrolmentCode
 from common.errors import DatabaseUnavailable
 
 
@@ -33,3 +35,11 @@ def test_what_aiohttp_refuses_keeps_its_status() -> None:
     assert refusal_of_http(web.HTTPMethodNotAllowed("PATCH", ["GET"])).status == 405
     assert refusal_of_http(web.HTTPRequestEntityTooLarge(1, 2)).status == 413
     assert refusal_of_http(web.HTTPTooManyRequests()) == Refusal(429, "Too Many Requests")
+
+
+def test_only_what_may_succeed_a_moment_later_stays_a_502_for_applications_with_http_statuses() -> None:
+    codes = {each.value for kind in (EnrolmentCode, Outcome) for each in kind} - {Outcome.RECORDS.value}
+    kept = {code for code in codes if status_of(Refused(REVIEW_POWER, code=code), by_kind=True) == 502}
+    assert kept == {"not_asked", "held_unknown", "servfail", "timeout"}
+    assert {status_of(Refused(REVIEW_POWER, code=code), by_kind=False) for code in codes} == {502}
+    assert status_of(Refused(Refusal(409, "Not in the present state.", "held")), by_kind=True) == 409
