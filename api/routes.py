@@ -21,6 +21,7 @@ from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.docs import DocsHandlers
 from api.handlers.domain_actions import DomainActionHandlers
 from api.handlers.domain_check import DomainCheckHandlers
+from api.handlers.ended_domains import EndedDomainsHandler
 from api.handlers.flow_list import FlowListHandlers
 from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
@@ -68,6 +69,7 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
         *_bound(power.OPERATIONS, PowerHandlers(services.power)),
         *_bound(secure.OPERATIONS, SecureHandlers(services.secure)),
         *_bound(domains.DIAGNOSIS, DiagnosisHandler(services.diagnosis, clock)),
+        *_bound(domains.ENDED, EndedDomainsHandler(services.ended_domains)),
         *_bound(domains.TRAFFIC, TrafficHandler(database)),
         *_bound(domains.CERTIFICATES, CertificateHandlers(services.own_certificates)),
         *_bound(domains.PREPARATIONS, PreparationHandlers(services.preparations)),

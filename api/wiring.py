@@ -16,6 +16,7 @@ from api.services.connect import ConnectService
 from api.services.diagnosis import DiagnosisService
 from api.services.domain_actions import DomainActions
 from api.services.domain_check import DISCOVERY_SECONDS, DomainCheckService
+from api.services.ended_domains import EndedDomains
 from api.services.enrolment import EnrolmentService
 from api.services.flow_list import FlowListService
 from api.services.flow_sources import FlowSources
@@ -76,6 +77,7 @@ class Services:
     preparations: PreparationService
     domain_actions: DomainActions
     own_certificates: OwnCertificateService
+    ended_domains: EndedDomains
     removals: Removals
     organisations: OrganisationService
     installation: InstallationService
@@ -139,6 +141,7 @@ class ApiWiring:
             preparations=PreparationService(Preparing(enrolment.claims, self._policy), settings),
             domain_actions=DomainActions(database, self._policy, enrolment.claims),
             own_certificates=OwnCertificateService(database, self.keyring, clock),
+            ended_domains=EndedDomains(database, enrolment.claims),
             removals=Removals(database),
             organisations=OrganisationService(database, settings.base_url),
             installation=InstallationService(database, Limits.of(settings), find_exposure(settings), clock),

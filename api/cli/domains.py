@@ -104,6 +104,35 @@ def show(domain: DomainArgument, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def ended(
+    application_id: Annotated[str, typer.Argument(metavar="ID", help="The applicationId.")],
+    after: Annotated[str, typer.Option(metavar="DOMAIN", help="Begin after this name: the next part.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Print an application's domains that ended in the last 30 days, and whether their DNS still leads here."""
+    from api.answers.ended_domains import ended_domain
+    from api.cli.services import CommandServices, run_with_services
+    from api.services.ended_domains import MOST_LISTED, EndedDomain
+
+    start = _name(after).text if after else ""
+
+    async def work(services: CommandServices) -> list[EndedDomain]:
+        application = await services.application(application_id)
+        return await services.ended_domains.list_part(application, after=start, limit=MOST_LISTED)
+
+    found = run_with_services(work)
+    next_part = found[-1].domain if len(found) == MOST_LISTED else None
+    if as_json:
+        print_json({"items": list(map(ended_domain, found)), "next": next_part})
+        return
+    words = {True: "still leads here", False: "leads elsewhere", None: "could not be asked"}
+    for each in found:
+        typer.echo(f"{each.domain}  ended {each.ended_at:%Y-%m-%d}  {words[each.leads_here]}")
+    if next_part:
+        typer.echo(f"there may be more: --after {next_part}", err=True)
+
+
+@app.command()
 def release(domain: DomainArgument, as_json: AsJson = False) -> None:
     """Free a name at once: it is served no more, and no application is remembered as its holder."""
     from api.cli.services import CommandServices, run_with_services

@@ -23,6 +23,7 @@ EXAMPLES: Mapping[str, str] = {
     "app delete": f"app delete {_ID}",
     "domain list": "domain list --product power --status active",
     "domain show": "domain show shop.customer.example",
+    "domain ended": f"domain ended {_ID}",
     "domain block": "domain block shop.customer.example --reason 'Phishing was reported here.'",
     "domain unblock": "domain unblock shop.customer.example",
     "domain release": "domain release shop.customer.example",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from api.errors import Refused
     from api.services.domain_operations import OperatorOperations
     from api.services.installation import InstallationService
+    from api.services.ended_domains import EndedDomains
     from api.services.flow_list import FlowListService
     from api.services.operator_applications import OperatorApplications
     from api.services.organisations import OrganisationService
@@ -123,6 +124,23 @@ class CommandServices:
         from common.clock import SystemClock
 
         return FlowListService(self.database, SystemClock())
+
+    @property
+    def ended_domains(self) -> EndedDomains:
+        """Return the service that lists ended domains; it asks the DNS."""
+        from api.services.ended_domains import EndedDomains
+        from common.addresses import tenant_policy
+        from common.dns import Resolver
+        from common.edge_probe import HttpEdgeProbe, probing_policy
+        from common.enrolment.domain_claims import DomainClaims
+        from common.enrolment.eligibility import ServiceTargets
+        from common.enrolment.ownership import OwnNames
+
+        settings = self.settings
+        resolver = Resolver(settings.dns_servers, tenant_policy(settings))
+        probe = HttpEdgeProbe(self.keyring, probing_policy(settings))
+        targets, own = ServiceTargets.of(settings), OwnNames.of(settings)
+        return EndedDomains(self.database, DomainClaims(self.database, resolver, targets, own, probe))
 
     async def application(self, application_id: str) -> Application:
         """Return the application. Raises: `Refused`."""

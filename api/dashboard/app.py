@@ -18,6 +18,7 @@ from api.dashboard.handlers.audit import AuditPages
 from api.dashboard.handlers.connecting import ConnectingPages
 from api.dashboard.handlers.domain_list import DomainListPage
 from api.dashboard.handlers.domains import DomainPages
+from api.dashboard.handlers.ended_domains import EndedDomainsPage
 from api.dashboard.handlers.files import FileHandler
 from api.dashboard.handlers.home import HomePage
 from api.dashboard.handlers.monitored import MonitoredPages
@@ -63,6 +64,7 @@ def build_dashboard(context: DashboardContext) -> web.Application:
         *_prepared_routes(PreparedPages(context)),
         *_webhook_routes(WebhookPages(context)),
         ("GET", "/applications/{application}/connecting", ConnectingPages(context).get),
+        ("GET", "/applications/{application}/ended", EndedDomainsPage(context).get),
         *_audit_routes(AuditPages(context)),
         *_operations_routes(OperationsPages(context)),
     )

@@ -12,6 +12,7 @@ from api.rules.plain_text import find_exposure
 from api.services.applications import ApplicationService
 from api.services.diagnosis import DiagnosisService
 from api.services.domain_actions import DomainActions
+from api.services.ended_domains import EndedDomains
 from api.services.enrolment import EnrolmentService
 from api.services.flow_list import FlowListService
 from api.services.installation import InstallationService
@@ -48,6 +49,7 @@ class DashboardContext:
     preparations: PreparationService
     domain_actions: DomainActions
     own_certificates: OwnCertificateService
+    ended_domains: EndedDomains
     removals: Removals
     applications: ApplicationService
     organisations: OrganisationService
@@ -84,6 +86,7 @@ class DashboardContext:
             services.preparations,
             services.domain_actions,
             services.own_certificates,
+            services.ended_domains,
             services.removals,
             services.applications,
             services.organisations,

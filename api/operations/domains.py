@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from api.answers.certificates import DomainCertificate, SigningRequest
 from api.answers.diagnosis import Diagnosis
+from api.answers.ended_domains import EndedDomain
+from api.answers.lists import ListOf
 from api.answers.messages import Message
 from api.answers.preparation import DomainPreparation
 from api.answers.traffic import Traffic
@@ -13,15 +15,18 @@ from api.handlers.certificates import CertificateHandlers
 from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.domain_actions import DomainActionHandlers
 from api.handlers.preparation import PreparationHandlers
+from api.handlers.ended_domains import EndedDomainsHandler
 from api.handlers.traffic import TrafficHandler
 from api.operations.operation import Operation, Query
-from api.operations.parameters import APPLICATION_ID
+from api.operations.parameters import APPLICATION_ID, NEXT
 from api.schemas.block import BlockBody
 from api.schemas.certificate import CertificateBody
 from api.schemas.preparation import PrepareBody
 from api.schemas.traffic import PERIODS
 from api.schemas.transfer import TransferBody
+from api.services.ended_domains import MOST_LISTED
 from common.accounts import Permission
+from common.enrolment.ownership import REMEMBERED_DAYS
 
 DIAGNOSIS: Final[tuple[Operation[DiagnosisHandler], ...]] = (
     Operation(
@@ -34,6 +39,25 @@ DIAGNOSIS: Final[tuple[Operation[DiagnosisHandler], ...]] = (
         Diagnosis,
         errors=(400,),
         paths={"domain": "A domain, enrolled or not."},
+    ),
+)
+
+ENDED: Final[tuple[Operation[EndedDomainsHandler], ...]] = (
+    Operation(
+        "GET",
+        "/domains/ended",
+        EndedDomainsHandler.get,
+        "getEndedDomains",
+        "Domains",
+        f"List domains that ended in the last {REMEMBERED_DAYS} days, with whether their DNS still leads here",
+        ListOf[EndedDomain],
+        queries=(
+            NEXT,
+            Query(
+                "limit", {"type": "integer", "minimum": 1, "maximum": MOST_LISTED, "default": MOST_LISTED}, "Of a part."
+            ),
+        ),
+        errors=(400,),
     ),
 )
 
@@ -230,4 +254,4 @@ CERTIFICATES: Final[tuple[Operation[CertificateHandlers], ...]] = (
     ),
 )
 
-OPERATIONS: Final[tuple[Operation[Any], ...]] = (*DIAGNOSIS, *TRAFFIC, *CERTIFICATES, *ACTIONS)
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (*DIAGNOSIS, *ENDED, *TRAFFIC, *CERTIFICATES, *ACTIONS)

@@ -46,6 +46,14 @@ EndReason: TypeAlias = Literal["moved", "released"]
 
 
 @dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A name that an application held until then."""
+
+    domain: str
+    released_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class FormerHolder:
     """An application that held a name, and until when that is remembered."""
 
@@ -126,6 +134,23 @@ async def list_former_holders(connection: Connection, domain: str) -> list[Forme
         REMEMBERED_DAYS,
     )
     return [FormerHolder(**row) for row in rows]
+
+
+async def list_given_up(
+    connection: Connection, application_id: str, *, after: str = "", most: int = 50
+) -> list[GivenUp]:
+    """Return the names that the application gave up within `REMEMBERED_DAYS` and nobody has enrolled since, by name."""
+    rows = await connection.fetch(
+        "select domain, released_at from former_holders f where application_id = $1 and target_until is null"
+        ' and domain collate "C" > $2 and released_at > now() - make_interval(days => $3)'
+        " and not exists (select from domains d where d.domain = f.domain)"
+        ' order by domain collate "C" limit $4',
+        application_id,
+        after,
+        REMEMBERED_DAYS,
+        most,
+    )
+    return [GivenUp(**row) for row in rows]
 
 
 async def remember(connection: Connection, domains: Collection[str], application_id: str) -> None:

@@ -45,7 +45,7 @@ def test_every_choice_of_a_form_is_listed() -> None:
     assert choices("/webhooks") == cases(WebhookPages._act)
     assert choices("/secrets") - {"service_auth", "signature"} == cases(SecretPages.post)
     sections = set(re.findall(r'^            "(\w+)": \{$', inspect.getsource(SettingsPages.post), re.M))
-    assert choices("/settings") == sections | cases(SettingsPages.post) | {"error_page", "maintenance"}
+    assert choices("/settings") == sections | cases(SettingsPages.post) | {"error_page", "maintenance", "api"}
 
 
 def test_operations_and_commands_exist() -> None:
