@@ -16,7 +16,7 @@ from api.cli.api_domain import publish_api
 from api.cli.enrolment import monitor, power, remove, secure
 from api.cli.policies import Legal, Reason, shown_reason
 from api.cli.preparing import prepare, prepared, unprepare
-from api.cli.printing import AsJson, print_json, print_result
+from api.cli.printing import AsJson, in_camel_case, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def ended(
     found = run_with_services(work)
     next_part = found[-1].domain if len(found) == MOST_LISTED else None
     if as_json:
-        print_json({"items": list(map(ended_domain, found)), "next": next_part})
+        print_json(in_camel_case({"items": list(map(ended_domain, found)), "next": next_part}))
         return
     words = {True: "still leads here", False: "leads elsewhere", None: "could not be asked"}
     for each in found:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.printing import AsJson, make_console, print_json
+from api.cli.printing import AsJson, in_camel_case, make_console, print_json
 
 if TYPE_CHECKING:
     from common.db.connect_flow_list import FlowPart, Funnel
@@ -53,7 +53,7 @@ def list_(
 
     part = run_with_services(work)
     if as_json:
-        print_json(flow_list(part, limit))
+        print_json(in_camel_case(flow_list(part, limit)))
         return
     for each in part.flows:
         who = f"  {each.user_id}" if each.user_id else ""

@@ -34,6 +34,18 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
+def in_camel_case(answer: Any) -> Any:
+    """Return an answer of the API with the names that commands give its fields: `ended_at` as `endedAt`."""
+    if isinstance(answer, dict):
+        return {_camel(name): in_camel_case(each) for name, each in answer.items()}
+    return list(map(in_camel_case, answer)) if isinstance(answer, list) else answer
+
+
+def _camel(name: str) -> str:
+    first, *more = name.split("_")
+    return first + "".join(map(str.capitalize, more))
+
+
 def print_result(value: Any, words: str, *, as_json: bool) -> None:
     """Print the value as JSON, or the words for people."""
     if as_json:

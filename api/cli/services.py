@@ -13,9 +13,9 @@ from common.errors import OperatorError
 if TYPE_CHECKING:
     from api.errors import Refused
     from api.services.domain_operations import OperatorOperations
-    from api.services.installation import InstallationService
     from api.services.ended_domains import EndedDomains
     from api.services.flow_list import FlowListService
+    from api.services.installation import InstallationService
     from api.services.operator_applications import OperatorApplications
     from api.services.organisations import OrganisationService
     from api.services.own_certificates import OwnCertificateService

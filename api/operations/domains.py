@@ -14,8 +14,8 @@ from api.answers.traffic import Traffic
 from api.handlers.certificates import CertificateHandlers
 from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.domain_actions import DomainActionHandlers
-from api.handlers.preparation import PreparationHandlers
 from api.handlers.ended_domains import EndedDomainsHandler
+from api.handlers.preparation import PreparationHandlers
 from api.handlers.traffic import TrafficHandler
 from api.operations.operation import Operation, Query
 from api.operations.parameters import APPLICATION_ID, NEXT

@@ -83,6 +83,7 @@ def env(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "API_TRUSTED_PROXIES": "127.0.0.1",
         "DOMAIN_CONNECT_PROVIDER_ID": "frontage.test",
         "DNS_SERVERS": "127.0.0.1:1",
+        "ALLOW_PRIVATE_ADDRESSES": "127.0.0.1/32",
     }
     for name, value in frontage.environment(tmp_path / "state", **settings).items():
         if name.startswith("FRONTAGE_"):
@@ -217,6 +218,12 @@ async def type_about_domains(operator: Operator, application: str) -> None:
         assert (made["product"], made["outcome"]) == (product, "added")
     assert (await run("domain monitor", *shop, "--record", "A shop 192.0.2.1"))["outcome"] == "added"
     assert (await run("domain remove", *shop, "--product", "monitor"))["outcome"] == "removed"
+    for product in ("power", "secure"):
+        await run("domain remove", *shop, "--product", product)
+    [ended] = (await run("domain ended", other))["items"]
+    assert (ended["domain"], ended["leadsHere"]) == ("shop.customer.test", None)
+    assert (await run("flow list", other))["items"] == []
+    assert (await run("flow funnel", other))["flows"] == 0
     await run("app delete", other, "--yes")
 
 
