@@ -14,6 +14,7 @@ class EndedDomain(TypedDict):
 
     domain: str
     ended_at: datetime
+    """When the application gave it up."""
     leads_here: bool | None
     """Whether its DNS still leads to this service, asked now; null where it could not be asked."""
 

@@ -50,6 +50,7 @@ class ListedFlow(TypedDict):
     """Why the last move did not succeed."""
     created_at: datetime
     updated_at: datetime
+    """When the person or the service last moved it."""
     completed_at: datetime | None
     """When the person had done what there was to do."""
     added_at: datetime | None
@@ -60,6 +61,7 @@ class FunnelStep(TypedDict):
     """Flows at one step."""
 
     step: flows.Step
+    """In the order in which people come to them."""
     reached: int
     """Flows that came to this step, or further."""
     stopped: int
@@ -74,9 +76,11 @@ class ProviderFunnel(TypedDict):
     provider: ListedProvider | None
     """Null for flows whose domain was not looked at."""
     flows: int
+    """How many there were."""
     live: int
     """Flows whose domain went live, and is not undone."""
     steps: list[FunnelStep]
+    """In their order."""
 
 
 class Funnel(TypedDict):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from api.services.webhooks import WebhookService
     from common.db.applications import Application
     from common.db.pool import Database
+    from common.enrolment.domain_claims import DomainClaims
     from common.secrets import Keyring
     from common.settings import Settings
 
@@ -73,24 +74,37 @@ class CommandServices:
         """Return the service of prepared domains."""
         from api.services.preparations import PreparationService
         from common.addresses import tenant_policy
+        from common.enrolment.preparing import Preparing
+
+        return PreparationService(Preparing(self._claims, tenant_policy(self.settings)), self.settings)
+
+    @property
+    def ended_domains(self) -> EndedDomains:
+        """Return the service that lists ended domains."""
+        from api.services.ended_domains import EndedDomains
+
+        return EndedDomains(self.database, self._claims)
+
+    @property
+    def _claims(self) -> DomainClaims:
+        """Return what asks the DNS whose a domain is, and where it leads."""
+        from common.addresses import tenant_policy
         from common.dns import Resolver
         from common.edge_probe import HttpEdgeProbe, probing_policy
         from common.enrolment.delegations import Delegations
         from common.enrolment.domain_claims import DomainClaims
         from common.enrolment.eligibility import ServiceTargets
         from common.enrolment.ownership import OwnNames
-        from common.enrolment.preparing import Preparing
 
-        settings, policy = self.settings, tenant_policy(self.settings)
-        claims = DomainClaims(
+        settings = self.settings
+        return DomainClaims(
             self.database,
-            Resolver(settings.dns_servers, policy),
+            Resolver(settings.dns_servers, tenant_policy(settings)),
             ServiceTargets.of(settings),
             OwnNames.of(settings),
             HttpEdgeProbe(self.keyring, probing_policy(settings)),
             Delegations(self.database, settings.acme_dns_zone),
         )
-        return PreparationService(Preparing(claims, policy), settings)
 
     @property
     def applications(self) -> OperatorApplications:
@@ -124,23 +138,6 @@ class CommandServices:
         from common.clock import SystemClock
 
         return FlowListService(self.database, SystemClock())
-
-    @property
-    def ended_domains(self) -> EndedDomains:
-        """Return the service that lists ended domains; it asks the DNS."""
-        from api.services.ended_domains import EndedDomains
-        from common.addresses import tenant_policy
-        from common.dns import Resolver
-        from common.edge_probe import HttpEdgeProbe, probing_policy
-        from common.enrolment.domain_claims import DomainClaims
-        from common.enrolment.eligibility import ServiceTargets
-        from common.enrolment.ownership import OwnNames
-
-        settings = self.settings
-        resolver = Resolver(settings.dns_servers, tenant_policy(settings))
-        probe = HttpEdgeProbe(self.keyring, probing_policy(settings))
-        targets, own = ServiceTargets.of(settings), OwnNames.of(settings)
-        return EndedDomains(self.database, DomainClaims(self.database, resolver, targets, own, probe))
 
     async def application(self, application_id: str) -> Application:
         """Return the application. Raises: `Refused`."""
