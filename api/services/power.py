@@ -9,12 +9,10 @@ from api.errors import DOMAIN_NOT_VALID, Refused
 from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
 from api.schemas.power import PowerBody, PowerChange
-from api.schemas.queries import ListQuery, PartQuery
 from api.services import ownership_hints as hints
-from api.services.enrolment import EnrolmentService, ListedPart, refuse_not_served, refuse_unresolved
+from api.services.enrolment import EnrolmentService, refuse_not_served, refuse_unresolved
 from api.services.origin_state import OriginStates
 from common.db.applications import Application
-from common.db.domain_pages import DomainPage
 from common.db.domains import Domain, Status
 from common.enrolment import changes
 from common.enrolment.outcome import EnrolmentCode
@@ -44,14 +42,6 @@ class PowerService:
 
     enrolment: EnrolmentService
     origins: OriginStates
-
-    async def list_page(self, application: Application, query: ListQuery) -> DomainPage:
-        """Return a page of the application's powered domains."""
-        return await self.enrolment.list_page(application, "power", query)
-
-    async def list_part(self, application: Application, query: PartQuery) -> ListedPart:
-        """Return a part of a sorted or searched list of powered domains."""
-        return await self.enrolment.list_part(application, "power", query)
 
     async def check_eligibility(self, application: Application, name: DomainName) -> Eligibility:
         """Return whether a domain can be powered. Raises: `Refused` when the DNS has no answer.

@@ -18,13 +18,11 @@ from api.errors import (
 )
 from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
-from api.schemas.queries import ListQuery, PartQuery
 from api.schemas.secure import REASONS, SecureBody, SecureChange, SecureRemoval
 from api.services import domain_operations
 from api.services import ownership_hints as hints
 from api.services.enrolment import (
     EnrolmentService,
-    ListedPart,
     find_issuer,
     is_foreign,
     refuse_not_served,
@@ -33,7 +31,6 @@ from api.services.enrolment import (
 from api.services.enrolment_refusals import to_refused
 from common.db import domains, orders
 from common.db.applications import Application
-from common.db.domain_pages import DomainPage
 from common.db.domains import Domain, Status
 from common.db.orders import NotRenewable
 from common.enrolment import changes
@@ -61,14 +58,6 @@ class SecureService:
     """Secure. One instance per process; each call takes the caller's application."""
 
     enrolment: EnrolmentService
-
-    async def list_page(self, application: Application, query: ListQuery) -> DomainPage:
-        """Return a page of the application's secured domains."""
-        return await self.enrolment.list_page(application, "secure", query)
-
-    async def list_part(self, application: Application, query: PartQuery) -> ListedPart:
-        """Return a part of a sorted or searched list of secured domains."""
-        return await self.enrolment.list_part(application, "secure", query)
 
     async def check_eligibility(self, application: Application, name: DomainName) -> SslEligibility:
         """Return whether a domain can be secured. Raises: `Refused` when the DNS has no answer.
