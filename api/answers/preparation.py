@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
 from typing_extensions import TypedDict
 
 from api.answers.domain_details import CertificateInService
+from api.notices import Notice
 from api.services.preparations import PreparedDomain, RecordState
 from common.db.domains import Product
 from common.db.preparations import State
@@ -43,8 +45,8 @@ class DomainPreparation(TypedDict):
     """What to do next, with the command that shows the domain as it will be."""
 
 
-def preparation_answer(prepared: PreparedDomain) -> DomainPreparation:
-    """Render a preparation."""
+def preparation_answer(prepared: PreparedDomain, notices: Iterable[Notice] = ()) -> DomainPreparation:
+    """Render a preparation; a notice, such as that no monitor runs, comes before the next step."""
     found, certificate = prepared.preparation, prepared.certificate
     return {
         "domain": found.domain,
@@ -61,5 +63,5 @@ def preparation_answer(prepared: PreparedDomain) -> DomainPreparation:
         "expiresAt": found.expires_at,
         "preparedAt": found.prepared_at,
         "activeAt": found.active_at,
-        "hint": prepared.next_step,
+        "hint": next((notice.hint for notice in notices), prepared.next_step),
     }

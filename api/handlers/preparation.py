@@ -6,7 +6,7 @@ from aiohttp import web
 
 from api.answers.preparation import preparation_answer
 from api.requests import application_of, read_body
-from api.responses import respond, respond_change, respond_message
+from api.responses import respond, respond_message
 from api.schemas import queries
 from api.schemas.preparation import PrepareBody
 from api.services.preparations import PreparationService
@@ -30,7 +30,7 @@ class PreparationHandlers:
         name = queries.parse_name(request.match_info["domain"])
         body = await read_body(request, PrepareBody)
         prepared, notices = await self._service.prepare(application_of(request), body.as_request(name))
-        return respond_change(preparation_answer(prepared), notices)
+        return respond(preparation_answer(prepared, notices))
 
     async def delete(self, request: web.Request) -> web.Response:
         """Prepare a domain no longer."""

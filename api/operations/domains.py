@@ -254,4 +254,4 @@ CERTIFICATES: Final[tuple[Operation[CertificateHandlers], ...]] = (
     ),
 )
 
-OPERATIONS: Final[tuple[Operation[Any], ...]] = (*DIAGNOSIS, *ENDED, *TRAFFIC, *CERTIFICATES, *ACTIONS)
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (*DIAGNOSIS, *ENDED, *TRAFFIC, *CERTIFICATES, *PREPARATIONS, *ACTIONS)

@@ -80,6 +80,7 @@ def env(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {
         "DATABASE_URL": dsn,
         "PUBLIC_URL": "https://api.partner.test",
+        "ACME_DNS_ZONE": "acme.partner.test",
         "API_TRUSTED_PROXIES": "127.0.0.1",
         "DOMAIN_CONNECT_PROVIDER_ID": "frontage.test",
         "DNS_SERVERS": "127.0.0.1:1",
@@ -224,6 +225,10 @@ async def type_about_domains(operator: Operator, application: str) -> None:
     assert (ended["domain"], ended["leadsHere"]) == ("shop.customer.test", None)
     assert (await run("flow list", other))["items"] == []
     assert (await run("flow funnel", other))["flows"] == 0
+    moving = ("moving.customer.test", "--application", other)
+    assert (await run("domain prepare", *moving, "--application-url", "https://origin.test"))["state"] == "waiting"
+    assert (await run("domain prepared", moving[0], "--application", other))["records"][0]["state"] == "missing"
+    assert (await run("domain unprepare", *moving))["prepared"] is False
     await run("app delete", other, "--yes")
 
 
