@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from api.rules.response_policy import ReferrerPolicy
 from common.db import applications
 from common.db.application_removal import Extent
 
@@ -29,6 +31,26 @@ class Suspended(TypedDict):
     since: datetime
 
 
+class Hsts(TypedDict):
+    """Strict-Transport-Security, over HTTPS alone."""
+
+    maxAge: int
+    """Seconds."""
+    includeSubDomains: bool
+    preload: bool
+
+
+class ResponsePolicy(TypedDict):
+    """Fields that responses carry where the origin sends none of that name."""
+
+    hsts: Hsts | None
+    nosniff: bool
+    """X-Content-Type-Options: nosniff."""
+    referrerPolicy: ReferrerPolicy | None
+    fields: Mapping[str, str]
+    """Others, by name."""
+
+
 class Application(TypedDict):
     """Secrets are in no answer but the one that made them."""
 
@@ -47,6 +69,8 @@ class Application(TypedDict):
     http2: bool
     errorStatus: applications.ErrorStatus
     """Of refused changes of Power and Secure: always 502, or as HTTP has them."""
+    responsePolicy: ResponsePolicy | None
+    """Fields that responses carry where the origin sends none of that name."""
     errorPage: str | None
     tier: str
     connect: bool
@@ -142,6 +166,7 @@ def application_answer(
         "bufferUploadsBytes": application.buffer_uploads_bytes,
         "http2": application.http2,
         "errorStatus": application.error_status,
+        "responsePolicy": response_policy(application.response_policy),
         "errorPage": error_page,
         "tier": application.tier,
         "connect": application.connect,
@@ -151,6 +176,26 @@ def application_answer(
         "deleting": deleting,
         "suspended": _suspended(application),
         "createdAt": application.created_at,
+    }
+
+
+def response_policy(stored: Mapping[str, Any] | None) -> ResponsePolicy | None:
+    """Render what is stored of the fields that responses carry."""
+    if stored is None:
+        return None
+    seconds = stored.get("hsts_seconds")
+    hsts: Hsts | None = None
+    if seconds is not None:
+        hsts = {
+            "maxAge": seconds,
+            "includeSubDomains": stored.get("hsts_subdomains", False),
+            "preload": stored.get("hsts_preload", False),
+        }
+    return {
+        "hsts": hsts,
+        "nosniff": stored.get("nosniff", False),
+        "referrerPolicy": stored.get("referrer_policy"),
+        "fields": stored.get("fields", {}),
     }
 
 

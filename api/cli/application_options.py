@@ -134,6 +134,16 @@ def error_page(file: str | None) -> str | None:
         raise typer.BadParameter(f"{file}: {error}") from None
 
 
+def response_policy(file: str | None) -> str | None:
+    """Return the JSON object that the file holds, as text; an empty one for none. Raises: `typer.BadParameter`."""
+    if file is None or file == NONE:
+        return file and "{}"
+    try:
+        return Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error}") from None
+
+
 def upload_size(text: str | None) -> str | None:
     """Bytes in decimal digits, from a number with or without K, M or G (powers of 1024)."""
     if text is None or text == Switch.OFF:
@@ -242,6 +252,14 @@ Http2 = Annotated[
 ErrorStatus = Annotated[
     ErrorStatusOption | None,
     typer.Option(help="Of refused changes of Power and Secure: always 502, or http: 400, 403, 404, 409, 429 as it is."),
+]
+ResponsePolicy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|none",
+        help="Fields that responses carry where the origin sends none of that name: the API's responsePolicy, as JSON.",
+        callback=response_policy,
+    ),
 ]
 
 Maintenance = Annotated[Switch | None, typer.Option(help="Answer every request 503 instead of asking the origin.")]

@@ -119,6 +119,7 @@ def set_(
     buffer_uploads: options.BufferUploads = None,
     http2: options.Http2 = None,
     error_status: options.ErrorStatus = None,
+    response_policy: options.ResponsePolicy = None,
     tier: options.NewTier = None,
     organisation: options.NewOrganisation = None,
     _: AlwaysJson = False,
@@ -143,6 +144,7 @@ def set_(
         buffer_uploads_bytes=buffer_uploads and int(buffer_uploads),
         http2=http2 and http2 is Switch.ON,
         error_status=error_status and error_status.value,
+        **_response_policy(response_policy),
         tier=tier and tier.value,
     )
     wanted = WantedChanges(
@@ -177,6 +179,23 @@ def _own_service_auth(wanted: ServiceAuthOption | None, *, is_given: bool) -> st
         return rules.read_service_auth(sys.stdin.readline().rstrip("\r\n"))
     except rules.InvalidSetting as error:
         raise OperatorError(f"the value on standard input: {error}") from error
+
+
+def _response_policy(text: str | None) -> dict[str, object]:
+    """Read the API's `responsePolicy`; an empty text stands for none of it. Raises: `OperatorError`."""
+    from api.errors import INVALID_BODY, Refused
+    from api.rules.application_settings import InvalidSetting
+    from api.schemas.application import ResponsePolicyBody
+    from api.schemas.bodies import parse_body
+    from api.services.applications import read_response_policy
+
+    if text is None:
+        return {}
+    try:
+        body = parse_body(text.encode(), ResponsePolicyBody, INVALID_BODY)
+        return {"response_policy": read_response_policy(body) or ""}
+    except (Refused, InvalidSetting) as error:
+        raise OperatorError(f"--response-policy: {getattr(error, 'hint', None) or error}") from error
 
 
 def _given(**values: object) -> ApplicationChanges:
@@ -303,6 +322,7 @@ async def _show(services: CommandServices, application_id: str) -> dict[str, Any
 
 def _shown(application: Application, error_page_bytes: int | None, endpoint: Endpoint) -> dict[str, Any]:
     """All of an application but its secrets."""
+    from api.answers.application import response_policy
     from common.endpoint_health import disables_at
 
     return {
@@ -330,6 +350,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "bufferUploadsBytes": application.buffer_uploads_bytes,
         "http2": switched(application.http2),
         "errorStatus": application.error_status,
+        "responsePolicy": response_policy(application.response_policy),
         "errorPageBytes": error_page_bytes,
         "tier": application.tier,
         "organisationId": application.organisation_id,

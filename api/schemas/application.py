@@ -13,10 +13,33 @@ from pydantic.alias_generators import to_camel
 
 from api.rules.application_settings import MOST_ROOT_PATHS
 from api.rules.application_tokens import SecretChange, ServiceAuthChange
+from api.rules.response_policy import LONGEST_HSTS_SECONDS, MOST_FIELDS, ReferrerPolicy
 from api.schemas.bodies import Strict
 from common.db.applications import ErrorStatus, SendHost
 
 Tier = Literal["basic", "premium", "enterprise"]
+
+
+class HstsBody(Strict):
+    """`includeSubDomains` and `preload` need `customersAgree`: they bind names that are not served here."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", alias_generator=to_camel)
+
+    max_age: int = Field(ge=0, le=LONGEST_HSTS_SECONDS)
+    include_sub_domains: bool = False
+    preload: bool = False
+    customers_agree: bool = False
+
+
+class ResponsePolicyBody(Strict):
+    """Fields that responses carry where the origin sends none of that name; an empty object takes all away."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", alias_generator=to_camel)
+
+    hsts: HstsBody | None = None
+    nosniff: bool = False
+    referrer_policy: ReferrerPolicy | None = None
+    fields_: dict[str, str] = Field({}, alias="fields", max_length=MOST_FIELDS)
 
 
 class ApplicationChange(Strict):
@@ -38,6 +61,7 @@ class ApplicationChange(Strict):
     http2: bool | None = None
     error_status: ErrorStatus | None = None
     error_page: str | None = None
+    response_policy: ResponsePolicyBody | None = None
 
 
 class ApplicationCreation(Strict):

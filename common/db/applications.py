@@ -16,7 +16,7 @@ Functions that write need a transaction; the caller opens it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
@@ -36,7 +36,7 @@ ErrorStatus: TypeAlias = Literal["502", "http"]
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
     tier, client_secret, webhook_secret, service_auth, next_service_auth, created_at, deleting_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance, connect,
-    buffer_uploads_bytes, http2, error_status, organisation_id, secret_generation,
+    buffer_uploads_bytes, http2, error_status, response_policy, organisation_id, secret_generation,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
     case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
     case when previous_webhook_until > now() then previous_webhook_until end as previous_webhook_until,
@@ -119,6 +119,7 @@ class Application:
     suspension: Suspension | None = None
     http2: bool = True
     error_status: ErrorStatus = "502"
+    response_policy: Mapping[str, Any] | None = None
 
 
 class ApplicationChanges(TypedDict, total=False):
@@ -142,6 +143,7 @@ class ApplicationChanges(TypedDict, total=False):
     buffer_uploads_bytes: int | None
     http2: bool
     error_status: ErrorStatus
+    response_policy: dict[str, Any] | None
     organisation_id: str | None
 
 
@@ -320,6 +322,7 @@ def settings_of(application: Application) -> dict[str, Any]:
         "buffer_uploads_bytes": application.buffer_uploads_bytes,
         "http2": application.http2,
         "error_status": application.error_status,
+        "response_policy": application.response_policy,
         "organisation_id": application.organisation_id,
     }
 

@@ -16,6 +16,7 @@ from edge.http.response_body import ResponseBody
 from edge.proxy.exchange_states import BODY, FINISHED, SENT, TUNNEL
 from edge.proxy.request_relay import RequestRelay
 from edge.routing import root_redirects
+from edge.routing.response_policy import add_fields
 from edge.routing.response_rewriting import rewrite, rewrite_interim
 from edge.transport.deferred_work import BYTES_AT_ONCE, INTERIM_BYTES_AT_ONCE
 from edge.upstream.connection import UpstreamConnection
@@ -192,6 +193,9 @@ class ResponseRelay(RequestRelay):
         if answer.status == 101:
             self._open_tunnel(answer, sent, data)
             return
+        policy = self.route.response_policy
+        if policy is not None:
+            sent = add_fields(sent, policy, self.client.scheme)
         self._response = answer
         self.status = answer.status
         if answer.body == len(data):  # by far the most frequent

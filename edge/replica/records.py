@@ -31,6 +31,21 @@ class _Record(msgspec.Struct, frozen=True):
     """Strict: no text is taken for a number. Errors name the field and never its value."""
 
 
+_FieldName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9-]{1,100}\Z")]
+_FieldValue = Annotated[str, Meta(pattern=r"\A[!-~]([ -~]{0,1998}[!-~])?\Z")]
+
+
+class ResponsePolicyRecord(_Record, frozen=True):
+    """Fields that responses carry where the origin sends none of that name; `hsts_seconds`: None for no HSTS."""
+
+    hsts_seconds: Annotated[int, Meta(ge=0)] | None = None
+    hsts_subdomains: bool = False
+    hsts_preload: bool = False
+    nosniff: bool = False
+    referrer_policy: Annotated[str, Meta(pattern=r"\A[a-z-]{1,40}\Z")] | None = None
+    fields: dict[_FieldName, _FieldValue] = {}
+
+
 class ApplicationRecord(_Record, frozen=True):
     """An application; secrets are envelopes in base64."""
 
@@ -46,6 +61,7 @@ class ApplicationRecord(_Record, frozen=True):
     maintenance: bool = False
     buffer_uploads_bytes: Annotated[int, Meta(gt=0)] | None = None
     http2: bool = True
+    response_policy: ResponsePolicyRecord | None = None
 
 
 class RouteRecord(_Record, frozen=True):

@@ -217,6 +217,7 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Repl
         origin_host=b"" if options.send_host == "customer" else authority,
         signing=application.signing if is_vouched else None,
         refusal=refusal,
+        response_policy=application.response_policy,
         buffer_uploads_bytes=options.buffer_uploads_bytes or 0,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from edge.http.error_responses import ErrorResponse
+from edge.routing.response_policy import ResponsePolicy
 
 Product: TypeAlias = Literal["power", "secure"]
 
@@ -83,5 +84,6 @@ class Route:
     signing: Signing | None = None
     redirect_to: RedirectTo | None = None  # then there is no origin
     refusal: ErrorResponse | None = None  # what every request is answered, instead of being forwarded
+    response_policy: ResponsePolicy | None = None  # fields that responses carry besides the origin's
     buffer_uploads_bytes: int = 0  # the largest body that is taken in whole before the origin is asked; 0: streamed
     learnt_root: LearntRoot = field(default_factory=LearntRoot, compare=False, repr=False)

@@ -233,3 +233,27 @@ async def test_a_blocked_domain_answers_with_the_reason_before_any_other_rule_bu
         choose(proxy, UNREACHABLE, maintenance=False)
         await client.send(GET)
         assert (await client.response())[0].startswith(b"HTTP/1.1 308 ")
+
+
+async def test_responses_carry_the_applications_fields_where_the_origin_sends_none(tmp_path: Path) -> None:
+    async def script(wire: Wire) -> None:
+        while True:
+            await wire.head()
+            await wire.send(b"HTTP/1.1 200 OK\r\nReferrer-Policy: origin\r\nContent-Length: 2\r\n\r\nok")
+
+    policy = {"hsts_seconds": 60, "hsts_subdomains": True, "nosniff": True, "referrer_policy": "no-referrer"}
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        client = await proxy.connect()
+        for chosen, is_there in ((policy | {"fields": {"X-Own": "a; b"}}, True), (None, False)):
+            choose(proxy, there.url, response_policy=chosen)
+            for _ in range(6):  # parsed, remembered, and read by a template
+                await client.send(GET)
+                head = await client.head()
+                assert await client.reader.readexactly(2) == b"ok"
+                assert head.count(b"Referrer-Policy: origin\r\n") == head.lower().count(b"referrer-policy") == 1
+                for line in (
+                    b"\r\nStrict-Transport-Security: max-age=60; includeSubDomains\r\n",
+                    b"\r\nX-Content-Type-Options: nosniff\r\n",
+                    b"\r\nX-Own: a; b\r\n",
+                ):
+                    assert (line in head) == is_there, line

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, get_args
 
 from aiohttp import web
 
@@ -16,6 +16,7 @@ from api.dashboard.visitors import visitor_of
 from api.dashboard.words import sentence
 from api.rules import application_settings as rules
 from api.rules.application_settings import InvalidSetting
+from api.rules.response_policy import Hsts, ReferrerPolicy, read_lines, read_policy
 from api.services import application_changes
 from api.services import ownership_hints as hints
 from common.accounts import Permission
@@ -24,6 +25,7 @@ from common.db.applications import Application, ApplicationChanges
 from common.db.target_contests import CnameTargetTaken, TargetContest
 
 _TIERS = ("basic", "premium", "enterprise")
+_HSTS_SECONDS = ("0", "86400", "2592000", "31536000", "63072000")
 
 
 class SettingsPages:
@@ -57,6 +59,14 @@ class SettingsPages:
                 "buffer_uploads_bytes": optional(rules.read_upload_size),
             },
             "api": {"error_status": lambda text: "http" if text == "on" else "502"},
+            "responses": {
+                "hsts": one_of("", *_HSTS_SECONDS),
+                "hsts_subdomains": lambda text: text == "on",
+                "customers_agree": lambda text: text == "on",
+                "nosniff": lambda text: text == "on",
+                "referrer_policy": one_of("", *get_args(ReferrerPolicy)),
+                "fields": read_lines,
+            },
             "visitors": {"http2": lambda text: text == "on"},
             "maintenance": {"maintenance": lambda text: text == "on"},
             "operator": {
@@ -73,6 +83,8 @@ class SettingsPages:
         if section == "operator":
             visitor_of(request).require_operator()
         values, errors = self._view.read(request, sections[section])
+        if section == "responses" and not errors:
+            values, errors = _read_responses(values, application)
         if not errors:
             changes: ApplicationChanges = values  # type: ignore[assignment]
             if changes.get("webhook_url", application.webhook_url) == application.webhook_url:
@@ -128,9 +140,32 @@ class SettingsPages:
             values={"error_page": page or ""} | values,
             errors=errors,
             tiers=_TIERS,
+            referrer_choices=[("", "Not sent"), *((each, each) for each in get_args(ReferrerPolicy))],
             organisations=[("", "None: operators only"), *((each.id, each.name) for each in organisations)],
             targets=self._view.targets(),
         )
+
+
+def _read_responses(values: dict[str, Any], application: Application) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the response policy of the form's fields as a change, and an error for each that is refused."""
+    stored = application.response_policy or {}
+    hsts = values["hsts"] and Hsts(
+        int(values["hsts"]),
+        values["hsts_subdomains"],
+        bool(stored.get("hsts_preload")) and values["hsts_subdomains"],  # the API alone switches it on
+        values["customers_agree"],
+    )
+    try:
+        policy = read_policy(
+            hsts or None,
+            nosniff=values["nosniff"],
+            referrer_policy=values["referrer_policy"] or None,
+            fields=values["fields"],
+        )
+    except InvalidSetting as error:
+        name, _, words = str(error).partition(": ")
+        return {}, {name: sentence(words[:1].upper() + words[1:])}
+    return {"response_policy": policy}, {}
 
 
 def _values(application: Application) -> dict[str, Any]:
@@ -146,9 +181,23 @@ def _values(application: Application) -> dict[str, Any]:
         "origin_verify": "on" if application.origin_verify else "",
         "buffer_uploads_bytes": rules.write_upload_size(application.buffer_uploads_bytes),
         "http2": "on" if application.http2 else "",
+        **_response_values(application.response_policy or {}),
         "error_status": "on" if application.error_status == "http" else "",
         "connect": "on" if application.connect else "",
         "maintenance": "on" if application.maintenance else "",
         "tier": application.tier,
         "organisation_id": application.organisation_id or "",
+    }
+
+
+def _response_values(policy: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of the form for what responses carry. `customers_agree` is given anew each time."""
+    seconds = policy.get("hsts_seconds")
+    return {
+        "hsts": "" if seconds is None else str(seconds),
+        "hsts_subdomains": "on" if policy.get("hsts_subdomains") else "",
+        "customers_agree": "",
+        "nosniff": "on" if policy.get("nosniff") else "",
+        "referrer_policy": policy.get("referrer_policy", ""),
+        "fields": "\n".join(f"{name}: {value}" for name, value in policy.get("fields", {}).items()),
     }

@@ -325,3 +325,26 @@ async def test_a_deletion_that_fails_is_tried_again(service: Service, monkeypatc
     removals.begin(partner.id)
     await until(lambda: not removals.is_running(partner.id), "the deletion is still under way")
     assert failing.await_count == 2
+
+
+async def test_a_response_policy_is_set_shown_and_taken_away(service: Service) -> None:
+    partner = await service.partner()
+    wanted = {"hsts": {"maxAge": 60}, "nosniff": True, "fields": {"X-Own": "a"}}
+    assert (await partner.call("PUT", "/application", json={"responsePolicy": wanted})).status == 200
+    assert (await partner.call("GET", "/application")).body["responsePolicy"] == {
+        "hsts": {"maxAge": 60, "includeSubDomains": False, "preload": False},
+        "nosniff": True,
+        "referrerPolicy": None,
+        "fields": {"X-Own": "a"},
+    }
+    for wrong in (
+        {"hsts": {"maxAge": 60, "includeSubDomains": True}},
+        {"hsts": {"maxAge": -1}},
+        {"fields": {"Set-Cookie": "a=b"}},
+        {"referrerPolicy": "anywhere"},
+        {"noSniff": True},
+    ):
+        refused = await partner.call("PUT", "/application", json={"responsePolicy": wrong})
+        assert (refused.status, refused.message) == (400, "Invalid 'responsePolicy' parameter"), wrong
+    assert (await partner.call("PUT", "/application", json={"responsePolicy": {}})).status == 200
+    assert (await partner.call("GET", "/application")).body["responsePolicy"] is None

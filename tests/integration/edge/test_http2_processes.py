@@ -170,3 +170,32 @@ async def test_application_s_own_switch_reaches_the_edge(edge: EdgeProcess, data
         assert await chosen() == "h2"
         await choose("http/1.1", http2=False)
         await choose("h2", http2=True)
+
+
+async def test_fields_that_an_application_s_responses_carry_reach_the_edge(
+    edge: EdgeProcess, database: Database, dsn: str
+) -> None:
+    async with an_origin("here") as origin:
+        await power(database, dsn, edge, origin)
+        await edge.start()
+        async with secure_client(edge.https, DOMAIN, "h2") as (_, client):
+
+            async def carried() -> dict[bytes, bytes]:
+                response = await client.exchange(get(authority=DOMAIN.encode()))
+                assert response.content == b"here"
+                return {
+                    name: value for name, value in response.fields if name in (b"strict-transport-security", b"x-own")
+                }
+
+            async def choose(policy: dict[str, object] | None, expected: dict[bytes, bytes]) -> None:
+                """Set the policy, and wait until responses carry its fields."""
+                async with database.transaction() as connection:
+                    await update_application(connection, "app", response_policy=policy)
+                async with asyncio.timeout(SECONDS):
+                    while await carried() != expected:
+                        pass
+
+            assert await carried() == {}
+            expected = {b"strict-transport-security": b"max-age=60", b"x-own": b"a"}
+            await choose({"hsts_seconds": 60, "fields": {"X-Own": "a"}}, expected)
+            await choose(None, {})
