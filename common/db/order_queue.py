@@ -77,7 +77,7 @@ class Order:
     label: str | None = None
     """What the domain's challenge is delegated to, where a label was made for it."""
     is_prepared: bool = False
-    """The domain was enrolled before its DNS leads here, because its challenge was seen to be delegated."""
+    """The domain is served before its DNS leads here (`common.db.preparations`)."""
 
     @property
     def key(self) -> str:
@@ -158,7 +158,7 @@ _CLAIM = f"""
         (select label from acme_delegations a
             where a.application_id = claimed.application_id and a.domain = claimed.domain) as label,
         exists (select from preparations p where p.application_id = claimed.application_id
-            and p.domain = claimed.domain and p.state = 'issuing') as is_prepared
+            and p.domain = claimed.domain and p.state in ('issuing', 'prepared')) as is_prepared
     from claimed left join certificates
         on certificates.domain = claimed.domain and certificates.application_id = claimed.application_id
         and released_at is null

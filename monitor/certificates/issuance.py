@@ -233,9 +233,8 @@ class Issuance:
         renew_at = renewal.renewal_time(
             order.in_service.not_before, order.in_service.not_after, self._random, window, order.renew_at
         )
-        again = renewal.next_check_seconds(window, self._random)
-        if order.dns_moved_away:
-            again = min(again, _FIRST_RETURN_CHECK_SECONDS)
+        awaits_dns = order.dns_moved_away and not order.is_prepared  # of a prepared domain other work looks for it
+        again = renewal.next_check_seconds(window, self._random, awaits_dns=awaits_dns)
         await self._write(
             lambda connection: order_outcomes.record_renewal_check(
                 connection, order, renew_at, next_check_seconds=again
