@@ -323,6 +323,7 @@ async def test_every_page_keeps_the_rules_of_accessibility(dashboard: BrowsedDas
         "application-new": "/dashboard/applications/new",
         "application": base,
         "connecting": f"{base}/connecting",
+        "ended": f"{base}/ended",
         "settings": f"{base}/settings",
         "secrets": f"{base}/secrets",
         "delete": f"{base}/delete",

@@ -23,3 +23,18 @@ async def test_support_finds_a_stuck_customer_by_domain_user_and_step(dashboard:
     assert (wrong.status, "user-live" in wrong.words) == (200, True)
     other = await dashboard.signed_in("eve@other.example", await dashboard.organisation("Other"))
     assert (await other.get(path)).status == 404
+
+
+async def test_a_partner_sees_which_records_of_ended_domains_are_loose_ends(dashboard: Dashboard) -> None:
+    ours = await dashboard.organisation()
+    partner = await dashboard.partner(ours)
+    dashboard.service.point("left.customer.test")
+    assert (await partner.post("left.customer.test")).status == 200
+    assert (await partner.delete("left.customer.test")).status == 200
+    browser = await dashboard.signed_in("help@acme.example", ours, "viewer")
+    path = f"/dashboard/applications/{partner.id}/ended"
+    assert "left.customer.test" in (page := (await browser.get(path)).words)
+    assert "Still leads here" in page
+    assert "left.customer.test" not in (await browser.get(f"{path}?after=left.customer.test")).words
+    assert (await browser.get(f"{path}?after=..")).status == 404
+    assert f"{path}" in (await browser.get(f"/dashboard/domains?application={partner.id}")).text
