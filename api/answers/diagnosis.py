@@ -65,6 +65,7 @@ class DiagnosedDelegation(DiagnosedRecord):
     """The record that delegates the domain's ACME challenge."""
 
     is_seen: bool
+    """The record is in the DNS, as it should be."""
 
 
 class DiagnosedOwnership(TypedDict):

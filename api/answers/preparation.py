@@ -40,7 +40,9 @@ class DomainPreparation(TypedDict):
     expiresAt: datetime
     """A repeated POST moves it on."""
     preparedAt: datetime | None
+    """When every edge served it with its certificate; null before."""
     activeAt: datetime | None
+    """When its DNS was seen to lead here; null before."""
     hint: str
     """What to do next, with the command that shows the domain as it will be."""
 

@@ -29,6 +29,9 @@ EXAMPLES: Mapping[str, str] = {
     "domain release": "domain release shop.customer.example",
     "domain transfer": f"domain transfer {_ID} shop.customer.example --application-url https://app.acme.example/shop",
     "domain recheck": "domain recheck shop.customer.example",
+    "domain prepare": f"domain prepare shop.customer.example --application {_ID}",
+    "domain prepared": f"domain prepared shop.customer.example --application {_ID}",
+    "domain unprepare": f"domain unprepare shop.customer.example --application {_ID}",
     "domain power": (
         f"domain power shop.customer.example --application {_ID} --application-url https://app.acme.example/shop"
     ),

@@ -90,6 +90,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(_DOMAIN, "free", "Free a name", "freeDomain", "domain release"),
     Action(_DOMAIN, "block", "Block a name", "blockDomain", "domain block"),
     Action(_DOMAIN, "unblock", "Unblock a name", "unblockDomain", "domain unblock"),
+    Action(f"{_APPLICATION}/prepared/{{name}}", "", "Prepare a domain no longer", "endPreparation", "domain unprepare"),
     Action(
         f"{_APPLICATION}/monitored/{{name}}",
         "remove",

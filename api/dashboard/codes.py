@@ -37,6 +37,7 @@ ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "domain.recheck": "DNS check requested",
         "domain.released": "Domain released",
         "domain.unblock": "Name unblocked",
+        "domain.unprepare": "Preparation ended",
         "edge.forget": "Lost edge forgotten",
         "member.put": "Member added or role set",
         "member.remove": "Member removed",

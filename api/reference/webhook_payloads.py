@@ -100,6 +100,7 @@ class PreparedEvent(AnyEvent):
     sequence: int
     product: str
     prepared_until: str
+    """When the preparation ends, in UTC, unless the DNS leads here before."""
 
 
 class OriginEvent(AnyEvent):

@@ -40,8 +40,8 @@ async def enrol(
 async def prepare(connection: Connection, application_id: str, wanted: Wanted) -> None:
     """Enrol the domain as inactive, before its DNS leads here."""
     await domains.prepare(connection, application_id, wanted)
-    after = wanted.settings.given() | {"claim": OwnershipClaim.DELEGATION}
-    await audit.record(connection, f"{wanted.product}.enrol", wanted.domain, application_id=application_id, after=after)
+    product, after = wanted.product, wanted.settings.given() | {"claim": OwnershipClaim.DELEGATION}
+    await audit.record(connection, f"{product}.enrol", wanted.domain, application_id=application_id, after=after)
 
 
 async def update(
