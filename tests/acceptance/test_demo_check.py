@@ -99,17 +99,19 @@ def test_printed_token_command_opens_the_api(demo: Demo) -> None:
     token = subprocess.run(
         argv, env=demo.env | {name: state_dir}, capture_output=True, text=True, timeout=120, check=True
     )
-    api = demo.line_after("The API").split()
+    page, _, application_id = demo.line_after("The API, with a form for each call").split()
     curl = [
         "curl",
         "--silent",
         "--fail",
         "-H",
-        f"applicationId: {api[2]}",
+        f"applicationId: {application_id}",
         "-H",
         f"Authorization: Bearer {token.stdout.strip()}",
     ]
-    listed = subprocess.run([*curl, f"{api[0]}/power"], capture_output=True, text=True, timeout=120, check=True)
+    listed = subprocess.run(
+        [*curl, f"{page.removesuffix('/docs/api')}/power"], capture_output=True, text=True, timeout=120, check=True
+    )
     assert '"shop.customer.localhost"' in listed.stdout
 
 
