@@ -376,7 +376,7 @@ async def test_the_selected_tab_is_seen_on_a_phone(dashboard: BrowsedDashboard) 
     async with browsing(dashboard) as page:
         await page.set_viewport_size({"width": 375, "height": 812})
         await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
-        await page.goto(f"/dashboard/applications/{partner.id}/delete")
+        await page.goto(f"/dashboard/applications/{partner.id}/audit")
         # all but its foot, which covers the line
         await expect(page.locator(".tabs [aria-current]")).to_be_in_viewport(ratio=0.9)
 
