@@ -31,10 +31,6 @@ class _Record(msgspec.Struct, frozen=True):
     """Strict: no text is taken for a number. Errors name the field and never its value."""
 
 
-_FieldName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9-]{1,100}\Z")]
-_FieldValue = Annotated[str, Meta(pattern=r"\A[!-~]([ -~]{0,1998}[!-~])?\Z")]
-
-
 class ResponsePolicyRecord(_Record, frozen=True):
     """Fields that responses carry where the origin sends none of that name; `hsts_seconds`: None for no HSTS."""
 
@@ -43,7 +39,10 @@ class ResponsePolicyRecord(_Record, frozen=True):
     hsts_preload: bool = False
     nosniff: bool = False
     referrer_policy: Annotated[str, Meta(pattern=r"\A[a-z-]{1,40}\Z")] | None = None
-    fields: dict[_FieldName, _FieldValue] = {}
+    fields: dict[
+        Annotated[str, Meta(pattern=r"\A[A-Za-z0-9-]{1,100}\Z")],
+        Annotated[str, Meta(pattern=r"\A[!-~]([ -~]{0,1998}[!-~])?\Z")],
+    ] = {}
 
 
 class ApplicationRecord(_Record, frozen=True):
