@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 import typer.main
+from cryptography import x509
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from api.cli.__main__ import app
 from common.db import edge_nodes, passkeys, users
 from common.db.pool import Database
+from tests.certificates import Authority, pem
 from tests.integration.cli import frontage
 from tests.integration.cli.test_certificates import go_live
 from tests.integration.monitor import parts
@@ -99,7 +101,7 @@ async def test_each_prints_one_document(database: Database, tmp_path: Path) -> N
     application = await type_about_an_application(operator)
     await type_about_domains(operator, application)
     await type_about_this_machine(operator, tmp_path)
-    await type_about_certificates(operator, database)
+    await type_about_certificates(operator, database, tmp_path)
     await type_about_a_lost_edge(operator, database)
     await type_files_of_domains(operator, tmp_path)
     assert not (await operator.type("doctor"))["ok"]
@@ -252,12 +254,17 @@ async def type_about_a_lost_edge(operator: Operator, database: Database) -> None
     await operator.type("edge forget", "1a2b3c4d")
 
 
-async def type_about_certificates(operator: Operator, database: Database) -> None:
+async def type_about_certificates(operator: Operator, database: Database, tmp_path: Path) -> None:
     run = operator.type
     await parts.add_application(database)
     await go_live(database)
     for command in ("certificate show", "certificate renew", "certificate revoke"):
         assert (await run(command, parts.DOMAIN))["domain"] == parts.DOMAIN
+    authority, chain = Authority(), tmp_path / "chain.pem"
+    request = x509.load_pem_x509_csr((await run("certificate request", parts.DOMAIN))["request"].encode())
+    chain.write_text(pem(authority.leaf(request, parts.DOMAIN), authority.intermediate))
+    await run("certificate bring", parts.DOMAIN, "--certificate", str(chain))
+    assert (await run("certificate use-ours", parts.DOMAIN))["source"] == "ours"
     for command in (
         "certificate limits",
         "certificate progress",
