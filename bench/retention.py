@@ -100,6 +100,10 @@ FILL = {
         "insert into connect_configurations (id, application_id, digest, config, expires_at)"
         " select 'cfg_' || lpad(n::text, 32, '0'), 'bench', sha256(n::text::bytea), '{{}}', {at}",
     ),
+    "preparations": (
+        "insert into preparations (domain, application_id, product, expires_at, due_at)"
+        " select 'd' || n, 'bench', 'power', {at}, null",
+    ),
     "target_sightings": ("insert into target_sightings (target, due_at) select 't' || n, {at}",),
     "idempotent_requests": (
         "insert into idempotent_requests (application_id, key, request, status, body, started_at)"
