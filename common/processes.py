@@ -43,7 +43,7 @@ _READY = re.compile(rb"^ready[^\n]*\n", re.MULTILINE)
 _READ_BYTES = 65_536
 _STANDARD_OUTPUT = 1
 
-SECRET_VARIABLES = (PREFIX + "DATABASE_URL", PREFIX + "ACME_EAB", PREFIX + "ACME_DNS_UPDATE")
+SECRET_VARIABLES = tuple(PREFIX + name for name in ("DATABASE_URL", "FEED_URL", "ACME_EAB", "ACME_DNS_UPDATE"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,6 +268,7 @@ class Settings:
 
     # Truth and state
     database_url: Text | None = field(default=None, repr=False)  # none: the embedded Postgres of `up`
+    feed_url: Text | None = field(default=None, repr=False)  # a standby that edges follow; none: database_url
     state_dir: File = field(default_factory=_default_state_dir)
     master_key_file: File | None = None  # none: `master.key` in the state directory
 

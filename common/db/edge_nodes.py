@@ -22,6 +22,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from asyncpg import Record
 
+from common.db import monitor_nodes
 from common.db.session import Connection
 from common.origin_faults import FailingOrigin, OriginFault, OriginIdentity
 
@@ -139,6 +140,20 @@ _COLUMNS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What the renewal of a lease brings back.
+
+    `is_held`: the lease is the holder's; if not, nothing was reported. The rest is None unless it was asked for: the
+    `edges` with a lease, the `feed_version` of the primary, and whether a monitor `is_issuing` certificates.
+    """
+
+    is_held: bool
+    edges: int | None = None
+    feed_version: int | None = None
+    is_issuing: bool | None = None
+
+
 async def report(
     connection: Connection,
     node_id: str,
@@ -148,55 +163,50 @@ async def report(
     *,
     host: str = "",
     failing: Sequence[FailingOrigin] | None = None,
-) -> None:
+    description: EdgeDescription = UNDESCRIBED,
+    traffic: EdgeTraffic | None = None,
+    unusable: UnusableCertificates = NONE_UNUSABLE,
+    shares_id_of: str | None = None,
+    holder: str = "",
+    takes: bool = True,
+    looks: bool = False,
+) -> Renewal:
     """Report, for `LEASE_SECONDS`, that this node has applied the feed of that identity up to `version`.
 
-    `failing`: the origins that it cannot reach; None leaves those reported before.
+    One statement, and so one commit. `failing`: the origins that it cannot reach; None leaves those reported before.
+    Without `takes`, a lease that another holder has stays that one's. With `looks`, also look at the installation.
     """
-    await connection.execute(
-        "select report_lease($1, $2, $3, $4, $5, $6, $7, $8)",
+    upgrade = description.failed_upgrade
+    row = await connection.fetchrow(
+        "select lease.*, case when $6 then exists (select from monitor_nodes"
+        "  where lease_until > clock_timestamp() and not $5 = any(stopped)) end as is_issuing"
+        " from renew_edge_lease($1, $2, $3, $4, $6) as lease",
         node_id,
-        identity,
-        version,
-        LEASE_SECONDS,
-        condition.state,
-        condition.reason,
-        host,
-        failing,
+        holder,
+        takes,
+        {
+            "identity": identity,
+            "version": version,
+            "seconds": LEASE_SECONDS,
+            "state": condition.state,
+            "reason": condition.reason,
+            "host": host,
+            "failing_origins": failing,
+            "software_version": description.software_version,
+            "held_copy_at": description.held_copy_at,
+            "failed_upgrade_at": upgrade and upgrade.at,
+            "failed_upgrade_reason": upgrade and upgrade.reason,
+            "requests": traffic and traffic.requests,
+            "failed": traffic and traffic.failed,
+            "unusable": unusable.count,
+            "example": unusable.example,
+            "shares_id_of": shares_id_of,
+        },
+        monitor_nodes.ISSUING,
+        looks,
     )
-
-
-async def report_description(connection: Connection, node_id: str, description: EdgeDescription) -> None:
-    """Replace what this node, which has a lease, reported of itself before."""
-    failed = description.failed_upgrade
-    await connection.execute(
-        "select describe_edge($1, $2, $3, $4, $5)",
-        node_id,
-        description.software_version,
-        description.held_copy_at,
-        failed and failed.at,
-        failed and failed.reason,
-    )
-
-
-async def report_traffic(connection: Connection, node_id: str, traffic: EdgeTraffic) -> None:
-    """Replace what this node, which has a lease, reported of its traffic before."""
-    await connection.execute("select report_edge_traffic($1, $2, $3)", node_id, traffic.requests, traffic.failed)
-
-
-async def report_unusable(connection: Connection, node_id: str, unusable: UnusableCertificates) -> None:
-    """Replace what this node, which has a lease, reported of certificates that it cannot use."""
-    await connection.execute("select report_edge_certificates($1, $2, $3)", node_id, unusable.count, unusable.example)
-
-
-async def hold_lease(
-    connection: Connection, node_id: str, holder: str, *, takes: bool, shares_id_of: str | None
-) -> bool:
-    """Return whether the lease is `holder`'s or does not exist yet; with `takes` it becomes so, whichever had it."""
-    held: bool = await connection.fetchval(
-        "select hold_edge_lease($1, $2, $3, $4)", node_id, holder, takes, shares_id_of
-    )
-    return held
+    assert row is not None, "a function with OUT parameters has one row"
+    return Renewal(row["is_held"], row["edges"], row["feed_version"], row["is_issuing"])
 
 
 async def end_lease(connection: Connection, node_id: str, holder: str = "") -> None:

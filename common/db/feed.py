@@ -25,11 +25,12 @@ TOMBSTONES_KEPT = timedelta(days=7)
 """An edge that was away for longer makes a full copy."""
 _IDENTITY = """
     (select system_identifier from pg_control_system()) as system,
-    case when pg_is_in_recovery() then (select timeline_id::text from pg_control_checkpoint())
+    case when pg_is_in_recovery() then (select timeline from feed_timeline)
         else left(pg_walfile_name(pg_current_wal_lsn()), 8) end as timeline,
     oid as database, datname as name
 """
-"""The timeline is the one now written to, or, on a standby, the one last checkpointed."""
+"""The timeline is the one now written to; on a standby, the one noted with the primary's leases: what a standby itself
+knows is as old as its last checkpoint."""
 _NAMES = "pg_database where datname = current_database()"
 
 
@@ -104,9 +105,10 @@ async def open_snapshot(connection: Connection) -> AsyncIterator[Snapshot]:
         yield Snapshot(connection, await read_head(connection))
 
 
-async def read_head(connection: Connection) -> Head:
+async def read_head(connection: Connection, *, timeout_seconds: float | None = None) -> Head:
     """Return the feed's version, with the positions of its shards."""
-    row = await connection.fetchrow(f"select version, checksum, positions, purged, {_IDENTITY} from feed, {_NAMES}")  # noqa: S608 - constants
+    query = f"select version, checksum, positions, purged, {_IDENTITY} from feed, {_NAMES}"  # noqa: S608 - constants
+    row = await connection.fetchrow(query, timeout=timeout_seconds)
     assert row is not None, "the feed has its one row from the first migration on"
     return Head(_identity(row), row["version"], row["checksum"], tuple(row["positions"]), tuple(row["purged"]))
 
@@ -124,6 +126,16 @@ async def read_version(connection: Connection) -> tuple[str, int]:
 def _identity(row: Record) -> str:
     """Return the text that no other history of the database has: server, timeline and database."""
     return f"{row['system']}/{row['timeline']}/{row['database']}/{row['name']}"
+
+
+def is_same_database(identity: str, other: str) -> bool:
+    """Return whether two identities are of one database, which may have failed over between them."""
+    return _without_timeline(identity) == _without_timeline(other)
+
+
+def _without_timeline(identity: str) -> list[str]:
+    system, _, rest = identity.partition("/")
+    return [system, rest.partition("/")[2]]
 
 
 async def set_request_id(connection: Connection) -> None:

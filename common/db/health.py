@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 import asyncpg
@@ -36,6 +37,32 @@ async def try_writing(connection: Connection) -> None:
     finally:
         if not connection.is_closed():
             await trial.rollback()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUse:
+    """The server's sessions: how many clients `may` have, and how many each application has, most first."""
+
+    may: int
+    used: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """Return how many are used."""
+        return sum(self.used.values())
+
+
+async def read_sessions(connection: Connection) -> SessionUse:
+    """Return how many sessions clients have on the server, and may have beside those reserved for superusers."""
+    may: int = await connection.fetchval(
+        "select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
+    )
+    rows = await connection.fetch(
+        "select coalesce(nullif(application_name, ''), usename::text) as name, count(*) as used from pg_stat_activity"
+        " where usesysid is not null and coalesce(backend_type, 'client backend') = 'client backend'"
+        " group by 1 order by 2 desc, 1"
+    )
+    return SessionUse(may, {row["name"]: row["used"] for row in rows})
 
 
 async def read_clock(connection: Connection) -> datetime:

@@ -57,6 +57,13 @@ def split_hosts(dsn: str) -> list[str]:
     ]
 
 
+def with_any_server(dsn: str) -> str:
+    """Return `dsn`, by which any server will do, a standby too, unless it has a `target_session_attrs` of its own."""
+    if "target_session_attrs=" in dsn:
+        return dsn
+    return f"{dsn}{'&' if '?' in dsn else '?'}target_session_attrs=any"
+
+
 def _address(parts: SplitResult, authority: str, parameters: dict[str, str]) -> str:
     """Return the address with this authority and these parameters."""
     return parts._replace(netloc=authority, query=urlencode(parameters, quote_via=quote)).geturl()

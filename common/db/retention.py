@@ -178,6 +178,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         f"within {2 * SEQUENCE_DAYS} days",
         "events": f"erased after {EVENT_DAYS} days",
         "feed_shards": "64 rows",
+        "feed_timeline": "one row",
         "former_holders": f"erased {REMEMBERED_DAYS} days after the name was given up; beside them, at most"
         f" {MOST_FORMER_TARGETS} former cname targets of each application",
         "lock_slots": f"{sum(locks.SLOTS.values())} rows",

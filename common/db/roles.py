@@ -55,6 +55,7 @@ _BOTH: Mapping[str, str] = {
     "events": _ALL,
     "feed": _READ,
     "feed_shards": _READ,
+    "feed_timeline": _READ,
     "former_holders": _ALL,
     "idempotent_requests": _ALL,
     "lock_slots": "select, update",
@@ -77,6 +78,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "feed": _READ,
             "feed_entries": _READ,
             "feed_shards": _READ,
+            "feed_timeline": _READ,
             "monitor_nodes": _READ,
         },
         "api": {
@@ -145,14 +147,16 @@ HIDDEN: Mapping[Role, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 FUNCTIONS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
     {
         "edge": (
+            "renew_edge_lease",
+            "end_edge_lease",
+            "report_traffic",
+            # of programs before schema 0091
             "report_lease",
             "describe_edge",
             "report_edge_traffic",
             "report_edge_certificates",
             "hold_edge_lease",
-            "end_edge_lease",
             "end_lease",
-            "report_traffic",
         ),
         "api": (),
         "monitor": (),

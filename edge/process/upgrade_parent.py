@@ -183,8 +183,9 @@ async def run_upgrade_parent(settings: Settings, stop: asyncio.Event, *, module:
     """
     passed = take_passed_sockets(os.environ, os.getpid(), "edge", needed=(HTTP, HTTPS), optional=(ADMIN,))
     env = dict(os.environ)
-    if settings.database_url is not None:  # taken from our own environment as a secret; a supervisor needs it
-        env[f"{PREFIX}DATABASE_URL"] = settings.database_url
+    for name, url in (("DATABASE_URL", settings.database_url), ("FEED_URL", settings.feed_url)):
+        if url is not None:  # taken from our own environment as a secret; a supervisor needs it
+            env[PREFIX + name] = url
     with closing(_listeners(settings, passed)) as listeners:
         begin = Begin(
             [pair.http for pair in listeners.pairs],

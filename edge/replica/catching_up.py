@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import Enum
 from itertools import zip_longest
 
-from common.db.feed import Head
+from common.db.feed import Head, is_same_database
 from edge.replica.store import ReplicaState
 
 _REMOVABLE_SHARE = 0.05
@@ -50,13 +50,14 @@ class HeldCopy:
 def next_step(state: ReplicaState, head: Head) -> Step:
     """Return the step that the difference takes.
 
-    Changes lead from the replica to the feed only along one history, with no gap and nothing lost.
+    Changes lead from the replica to the feed only in one database, with no gap and nothing lost. After a failover they
+    do, unless the new primary lacks the last commits; that shows in the checksum.
     """
-    is_other_history = state.identity != head.identity or head.version < state.version
+    is_other_database = state.identity is None or not is_same_database(state.identity, head.identity)
     lacks_tombstones = any(known < purged for known, purged in zip_longest(state.positions, head.purged, fillvalue=0))
-    if is_other_history or lacks_tombstones:
+    if is_other_database or head.version < state.version or lacks_tombstones:
         return Step.COPY
-    if head.version > state.version:
+    if head.version > state.version or head.identity != state.identity:
         return Step.CHANGES
     return Step.NOTHING if state.equals(head) else Step.COPY
 

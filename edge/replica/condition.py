@@ -21,11 +21,12 @@ def condition_of(
     replica: Path,
     held: HeldCopy | None,
     admin: str,
+    lags: bool = False,
 ) -> Condition:
     """Return the condition of this edge.
 
     `use`: what the workers make of the certificates. `write_error`: why the replica could not be written the last time.
-    `admin`: the address of the admin port.
+    `admin`: the address of the admin port. `lags`: the standby that is followed is behind the primary.
     """
     if lacks_key or use.lacks_key:
         return Condition(
@@ -51,5 +52,11 @@ def condition_of(
             "held",
             f"the database has lost {held.removed_routes} of {held.routes} routes, and the edge still serves them:"
             f" restore it, or agree with `curl -X POST http://{admin}/replica/accept`",
+        )
+    if lags:
+        return Condition(
+            "stuck",
+            "follows a standby that is behind the primary, and serves what the standby knows: see whether the server of"
+            " FRONTAGE_FEED_URL replicates (pg_stat_replication on the primary)",
         )
     return SERVING

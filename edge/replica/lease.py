@@ -18,7 +18,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from common.clock import Clock
-from common.db import edge_nodes, monitor_nodes
+from common.db import edge_nodes
 from common.db.edge_nodes import (
     COPY_REMEDY,
     NONE_UNUSABLE,
@@ -26,7 +26,7 @@ from common.db.edge_nodes import (
     EdgeDescription,
     EdgeTraffic,
     FailedUpgrade,
-    UnusableCertificates,
+    Renewal,
 )
 from common.db.session import Connection, SessionTimeouts, open_session, translate_errors
 from common.errors import DatabaseUnavailable, OperatorError
@@ -38,6 +38,8 @@ _NAME = "frontage edge lease"
 _RENEWAL_SECONDS = 1.0
 _RETRY_SECONDS = 0.25
 _RELEASE_SECONDS = 1.0
+_PACE_SECONDS = 0.0005
+"""For each edge of the installation: so all together report and read at most 2,000 versions a second."""
 _LOSSES_OF_A_COPY = 2  # one may be a database that has lost the latest seconds
 
 _log = get_logger("edge.replica.lease")
@@ -66,6 +68,8 @@ class EdgeLease:
         self.is_kept = False  # at the end of `run`: another writer of this node follows at once
         self.reached_at = clock.monotonic()  # Postgres, by this lease or by its replicator
         self.attended_at = clock.monotonic()  # when a monitor that obtains certificates was last seen
+        self.lagging_since: float | None = None  # not yet at a version that the primary had a renewal ago
+        self.pace_seconds = 0.0  # the least time between two versions that are read or reported
         self._store = store
         self._dsn_provider = dsn_provider
         self._clock = clock
@@ -74,6 +78,7 @@ class EdgeLease:
         self._software_version = software_version
         self._due = asyncio.Event()
         self._looked_at = -_RENEWAL_SECONDS
+        self._feed_version = 0  # of the primary, at the last look
         self._holder = secrets.token_hex(8)
         self._is_begun = False
         self._shares_id = False
@@ -103,83 +108,80 @@ class EdgeLease:
         node_id = self._store.node_id
         return self._holder[:8] + node_id[8:] if self._shares_id else node_id
 
-    async def _hold(self, session: Connection) -> bool:
-        """Return whether the lease is ours, and take it at the first call."""
-        if await self._try_to_hold(session, takes=not self._is_begun):
+    async def _report_on_one_session(self) -> None:
+        if self._store.state.identity is None:  # there is no version yet
+            await self._due.wait()
+        session = await open_session(self._dsn_provider(), _NAME, self._timeouts)
+        try:
+            with translate_errors(session):
+                await edge_nodes.commit_without_flush(session)
+                reported: tuple[FailingOrigin, ...] | None = None  # in this session: another database may follow
+                while True:
+                    self._due.clear()
+                    failing = self.failing_origins
+                    if not await self._renew(session, failing if failing != reported else None):
+                        return
+                    reported = failing
+                    await asyncio.sleep(self.pace_seconds)
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_RENEWAL_SECONDS - self.pace_seconds):
+                            await self._due.wait()
+        finally:
+            session.terminate()
+
+    async def _renew(self, session: Connection, failing: tuple[FailingOrigin, ...] | None) -> bool:
+        """Renew the lease, and return whether it is ours; it is taken at the first call."""
+        if (await self._report(session, failing, takes=not self._is_begun)).is_held:
             self._is_begun = True
             return True
         self._losses += 1
         if self._losses < _LOSSES_OF_A_COPY:
             _log.warning("another process has reported under this node id: taking the lease back", node=self._node_id)
-            return await self._try_to_hold(session, takes=True)
+            return (await self._report(session, self.failing_origins, takes=True)).is_held
         _log.error("another edge has this node id", node=self._node_id, remedy=COPY_REMEDY)
         self._shares_id, self._losses = True, 0
         return False
 
-    async def _try_to_hold(self, session: Connection, *, takes: bool) -> bool:
-        shares_id_of = self._store.node_id if self._shares_id else None
-        return await edge_nodes.hold_lease(session, self._node_id, self._holder, takes=takes, shares_id_of=shares_id_of)
+    async def _report(self, session: Connection, failing: tuple[FailingOrigin, ...] | None, *, takes: bool) -> Renewal:
+        """Report the present state.
 
-    async def _report_on_one_session(self) -> None:
-        if self._store.state.identity is None:  # there is no version yet
-            await self._due.wait()
-        host = socket.gethostname()
-        session = await open_session(self._dsn_provider(), _NAME, self._timeouts)
-        try:
-            with translate_errors(session):
-                await edge_nodes.commit_without_flush(session)
-                if not await self._hold(session):
-                    return
-                # In this session: another database may follow.
-                reported: tuple[FailingOrigin, ...] | None = None
-                described: EdgeDescription | None = None
-                counted: EdgeTraffic | None = None
-                unusable: UnusableCertificates | None = None
-                while True:
-                    self._due.clear()
-                    state, failing = self._store.state, self.failing_origins
-                    condition, held_at = self._read_state()
-                    await edge_nodes.report(
-                        session,
-                        self._node_id,
-                        state.identity or "",
-                        state.version,
-                        condition,
-                        host=host,
-                        failing=failing if failing != reported else None,
-                    )
-                    reported = failing
-                    description = EdgeDescription(self._software_version, held_at, self.failed_upgrade)
-                    if description != described:
-                        await edge_nodes.report_description(session, self._node_id, description)
-                        described = description
-                    if (traffic := self.traffic) is not None and traffic != counted:
-                        await edge_nodes.report_traffic(session, self._node_id, traffic)
-                        counted = traffic
-                    if self.unusable != unusable:
-                        unusable = self.unusable
-                        await edge_nodes.report_unusable(session, self._node_id, unusable)
-                    self.note_reached()
-                    if not await self._check_monitors_and_lease(session):
-                        return
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(_RENEWAL_SECONDS):
-                            await self._due.wait()
-        finally:
-            session.terminate()
-
-    async def _check_monitors_and_lease(self, session: Connection) -> bool:
-        """Look for monitors, and return whether the lease is still ours.
-
-        At most once every `_RENEWAL_SECONDS`, however fast versions move.
+        Monitors and other edges are looked at at most once every `_RENEWAL_SECONDS`, however fast versions move.
         """
+        state, (condition, held_at) = self._store.state, self._read_state()
         now = self._clock.monotonic()
-        if now - self._looked_at < _RENEWAL_SECONDS / 2:
-            return True
-        self._looked_at = now
-        if await monitor_nodes.is_issuing(session):
+        looks = now - self._looked_at >= _RENEWAL_SECONDS / 2
+        renewal = await edge_nodes.report(
+            session,
+            self._node_id,
+            state.identity or "",
+            state.version,
+            condition,
+            host=socket.gethostname(),
+            failing=failing,
+            description=EdgeDescription(self._software_version, held_at, self.failed_upgrade),
+            traffic=self.traffic,
+            unusable=self.unusable,
+            shares_id_of=self._store.node_id if self._shares_id else None,
+            holder=self._holder,
+            takes=takes,
+            looks=looks,
+        )
+        self.note_reached()
+        if renewal.is_held and looks:
+            self._looked_at = now
+            self._note_installation(renewal, state.version)
+        return renewal
+
+    def _note_installation(self, renewal: Renewal, version: int) -> None:
+        """Note what a look at the installation showed. `version`: the one that was reported."""
+        now = self._clock.monotonic()
+        if renewal.is_issuing:
             self.attended_at = now
-        return await self._hold(session)
+        self.pace_seconds = min((renewal.edges or 0) * _PACE_SECONDS, _RENEWAL_SECONDS / 2)
+        feed_version = renewal.feed_version or 0
+        lags = version < min(self._feed_version, feed_version)  # less than before, after a failover
+        self._feed_version = feed_version
+        self.lagging_since = (self.lagging_since or now) if lags else None
 
     async def _end(self) -> None:
         with suppress(DatabaseUnavailable, OperatorError, TimeoutError):

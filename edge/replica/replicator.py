@@ -1,8 +1,9 @@
 """The replicator: keeps this node's replica equal to Postgres; its lease (`edge.replica.lease`) reports the version.
 
-Woken by the listener and by a slow poll, it catches up in one snapshot of the feed; wake-ups during a catch-up lead
-to exactly one more. Whatever Postgres does (gone, frozen, restored, another one), the replica serves what it
-last knew. LMDB's work, fsync included, happens in one thread.
+Woken by notifications and by a slow poll, it catches up in one snapshot of the feed; wake-ups during a catch-up lead
+to exactly one more. With FEED_URL it follows another server, a standby, which notifies no client: it polls that one.
+Whatever Postgres does (gone, frozen, restored, another one), the replica serves what it last knew. LMDB's work, fsync
+included, happens in one thread.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import lmdb
 
 from common.clock import Clock
 from common.db.edge_nodes import LEASE_SECONDS, Condition, EdgeTraffic, FailedUpgrade, UnusableCertificates
-from common.db.feed import FeedEntry, Snapshot, open_snapshot
-from common.db.listener import Listener
+from common.db.feed import FeedEntry, Snapshot, open_snapshot, read_head
+from common.db.hosts import with_any_server
+from common.db.listener import CHANNEL
 from common.db.outages import level_of
 from common.db.pool import refuse_transaction_pooler
 from common.db.schema import check_schema
@@ -31,6 +33,7 @@ from common.origin_faults import FailingOrigin
 from common.retry_pauses import retry_pause_seconds
 from common.secrets import Keyring
 from common.settings import Settings
+from edge.replica.cadence import Cadence
 from edge.replica.catching_up import HeldCopy, Step, is_mass_removal, next_step
 from edge.replica.certificate_keys import CertificateUse, is_key_missing
 from edge.replica.condition import condition_of
@@ -41,10 +44,11 @@ from edge.replica.store import Copy, Store, Update
 
 _NAME = "frontage edge"
 _MOST_LOGGED = 50
-_POLL_SECONDS = 5.0
-_SOON_SECONDS = 0.1
+_POLL_SECONDS = 2.0  # also the heartbeat of the session that listens
+_POLL_ANSWER_SECONDS = 2.0
+_LAG_SECONDS = 5.0
 _FIRST_PAUSE_SECONDS = 0.2
-_LONGEST_PAUSE_SECONDS = 3.0
+_LONGEST_PAUSE_SECONDS = 2.0
 _FLAGS_SECONDS = 0.5
 _UNATTENDED_SECONDS = 3.0
 
@@ -80,11 +84,10 @@ class Replicator:
         self._dsn_provider = dsn_provider
         self._on_applied = on_applied
         self._clock = clock
-        self._poll_seconds = poll_seconds
+        self._cadence = Cadence(poll_seconds, is_notified=settings.feed_url is None)
         self._timeouts = timeouts
         self.store = Store(replica_path(settings.state_dir))
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica")
-        self._listener = Listener(dsn_provider, self.wake, application_name=f"{_NAME} listener", timeouts=timeouts)
         self._lease = EdgeLease(self.store, dsn_provider, clock, timeouts, self._read_state, software_version)
         self._session: Connection | None = None
         self._is_server_tried = False
@@ -111,8 +114,8 @@ class Replicator:
 
     @property
     def connected(self) -> bool:
-        """Return whether notifications of changes arrive at once."""
-        return self._is_reached and self._listener.is_listening
+        """Return whether the feed is followed: notifications arrive at once, or polls are answered."""
+        return self._is_reached and self._session is not None and not is_gone(self._session)
 
     @property
     def age_seconds(self) -> float | None:
@@ -135,6 +138,7 @@ class Replicator:
             replica=replica_path(self._settings.state_dir),
             held=self.held_copy,
             admin=str(self._settings.edge_admin),
+            lags=self._is_lagging(_LAG_SECONDS),
         )
 
     def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
@@ -200,7 +204,6 @@ class Replicator:
         """
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._listener.run(), name="replica listener")
                 tasks.create_task(self._follow(), name="replica follower")
                 tasks.create_task(self._lease.run(), name="replica lease")
                 tasks.create_task(self._publish_flags(), name="replica flags")
@@ -213,21 +216,23 @@ class Replicator:
                 await self._in_thread(partial(self.store.set_flags, is_cut_off=True, is_unattended=False))
 
     async def _follow(self) -> None:
-        """Catch up at each wake-up, and once more soon after a change.
+        """Catch up at each wake-up, and when a poll finds a difference.
 
         A commit beside another one may not notify (`common.db.feed.wake_listeners`).
         """
         failures = 0
-        version = self.version
         self._wake.set()
         while True:
-            quiet_seconds = self._poll_seconds if self.version == version else min(_SOON_SECONDS, self._poll_seconds)
-            version = self.version
+            now = self._clock.monotonic()
             pause = retry_pause_seconds(failures, first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
-            await _wait(self._wake, quiet_seconds if self._is_reached else pause)
+            await _wait(self._wake, self._cadence.pause_seconds(now, self.version) if self._is_reached else pause)
+            await asyncio.sleep(self._cadence.rest_seconds(self._clock.monotonic(), self._lease.pace_seconds))
+            is_poll = self._is_reached and not self._wake.is_set()
             self._wake.clear()
+            self._cadence.looks(self._clock.monotonic())
             try:
-                await self.catch_up()
+                if not (is_poll and await self._is_equal()):
+                    await self.catch_up()
             except (DatabaseUnavailable, OperatorError, lmdb.Error) as error:
                 if isinstance(error, lmdb.Error):
                     self._write_error = str(error)
@@ -246,6 +251,26 @@ class Replicator:
 
     # Catching up -----------------------------------------------------------------------------------------
 
+    async def _is_equal(self) -> bool:
+        """Return whether nothing is to be done; one statement, which also shows that the session lives."""
+        if self._session is None or is_gone(self._session) or self._held is not None:
+            return False
+        try:
+            with translate_errors(self._session):
+                head = await read_head(self._session, timeout_seconds=_POLL_ANSWER_SECONDS)
+        except BaseException:
+            self._drop_session()
+            raise
+        if next_step(self.store.state, head) is not Step.NOTHING:
+            return False
+        self._note_equal()
+        return True
+
+    def _note_equal(self) -> None:
+        self._equal_at = self._clock.monotonic()
+        if self._settings.feed_url is None:
+            self._lease.note_reached()
+
     async def catch_up(self) -> None:
         """Make the replica equal to one moment of the feed, or hold a copy that an operator must look at."""
         self.check_readers()
@@ -259,8 +284,7 @@ class Replicator:
             if step is Step.COPY and not await self._copy(snapshot):
                 return
         self._held, self._is_accepted = None, False
-        self._equal_at = self._clock.monotonic()
-        self._lease.note_reached()
+        self._note_equal()
 
     async def _apply_changes(self, snapshot: Snapshot) -> bool:
         """Apply changes. Return False, with nothing applied, when they do not lead to the feed's checksum."""
@@ -331,7 +355,7 @@ class Replicator:
     async def _snapshot(self) -> AsyncIterator[Snapshot]:
         """Yield a snapshot of the feed, on the session kept for it; one that failed is replaced the next time."""
         if self._session is None or is_gone(self._session):
-            self._session = await self._open_session(f"{_NAME} feed")
+            self._session = await self._open_session()
         try:
             with translate_errors(self._session):
                 async with open_snapshot(self._session) as snapshot:
@@ -340,24 +364,38 @@ class Replicator:
             self._drop_session()
             raise
 
-    async def _open_session(self, name: str) -> Connection:
-        dsn = self._dsn_provider()
-        if not self._is_server_tried:
-            await refuse_transaction_pooler(dsn, name, self._timeouts)
-            self._is_server_tried = True
-        session = await open_session(dsn, name, self._timeouts)
+    async def _open_session(self) -> Connection:
+        feed_url = self._settings.feed_url
+        if feed_url is not None:
+            try:
+                session = await open_session(with_any_server(feed_url), _NAME, self._timeouts)
+            except OperatorError as error:
+                raise OperatorError(str(error).replace("DATABASE_URL", "FEED_URL")) from error
+        else:
+            dsn = self._dsn_provider()
+            if not self._is_server_tried:
+                await refuse_transaction_pooler(dsn, _NAME, self._timeouts)
+                self._is_server_tried = True
+            session = await open_session(dsn, _NAME, self._timeouts)
         try:
             with translate_errors(session):
                 await check_schema(session)
+                session.add_termination_listener(self._on_session_end)
+                if feed_url is None:
+                    await session.add_listener(CHANNEL, lambda *_: self.wake())
         except BaseException:
             session.terminate()
             raise
         return session
 
+    def _on_session_end(self, ended: object) -> None:
+        if ended is self._session:  # else we have ended it
+            self.wake()
+
     def _drop_session(self) -> None:
-        if self._session is not None:
-            self._session.terminate()
-            self._session = None
+        session, self._session = self._session, None
+        if session is not None:
+            session.terminate()
 
     # What readers must know ------------------------------------------------------------------------------
 
@@ -376,7 +414,8 @@ class Replicator:
             now = self._clock.monotonic()
             has_lapsed = now - self._lease.reached_at > LEASE_SECONDS
             has_lost_connection = not self.connected and self._equal_at is not None
-            is_cut_off = has_lapsed or has_lost_connection or self._held is not None or self._is_behind
+            is_late = has_lost_connection or self._is_lagging(0) or self._is_behind
+            is_cut_off = has_lapsed or is_late or self._held is not None
             if is_cut_off and not self.store.is_cut_off:
                 self._cut_off_at = now
             is_unattended = self._lease.reached_at - self._lease.attended_at > _UNATTENDED_SECONDS
@@ -387,6 +426,11 @@ class Replicator:
                     )
                     self._on_applied(self.store.state.version)
             await asyncio.sleep(_FLAGS_SECONDS)
+
+    def _is_lagging(self, seconds: float) -> bool:
+        """Return whether the standby that this node follows has been behind the primary for longer."""
+        since = self._lease.lagging_since
+        return self._settings.feed_url is not None and since is not None and self._clock.monotonic() - since > seconds
 
     @property
     def _is_behind(self) -> bool:

@@ -133,6 +133,7 @@ class Update:
         """Commit. Return False, with nothing written, if the replica would not equal the feed at `head`."""
         state = replace(
             self._store.state,
+            identity=head.identity,
             version=head.version,
             checksum=self._checksum,
             routes=self._routes,

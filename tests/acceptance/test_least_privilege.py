@@ -220,6 +220,7 @@ async def expect_feed_closed(edge: Connection, installation: Installation) -> No
         "end_lease",
         "feed_content",
         "hold_edge_lease",
+        "renew_edge_lease",
         "report_edge_certificates",
         "report_edge_traffic",
         "report_lease",

@@ -12,10 +12,13 @@ from api.cli.doctor.machine import check_disk, check_master_key
 from common.errors import DatabaseUnavailable, OperatorError
 
 if TYPE_CHECKING:
+    from common.db.health import SessionUse
     from common.db.pool import Database
     from common.settings import Settings
 
 _OLDEST_POSTGRES = 14
+_NEARLY_ALL = 0.8
+_DIRECT_EDGES = 50
 
 
 @asynccontextmanager
@@ -42,6 +45,29 @@ async def check_database(database: Database) -> Finding:
             return broken("database", seen, f"move it to version {_OLDEST_POSTGRES} or newer")
         newer = await find_newer_schema(connection)
     return ok("database", f"PostgreSQL {version.major}.{version.micro}, {newer or 'the schema is up to date'}")
+
+
+async def check_sessions(database: Database) -> list[Finding]:
+    """Check that sessions are left on the server, and that not too many edges follow it directly."""
+    from common.db import health
+
+    async with database.connection() as connection:
+        return judge_sessions(await health.read_sessions(connection))
+
+
+def judge_sessions(use: SessionUse) -> list[Finding]:
+    """Judge the sessions on the server; those of edges are named in `edge.replica`."""
+    subject = "database's sessions"
+    findings = []
+    most = ", ".join(f"{count} of {name}" for name, count in list(use.used.items())[:4])
+    seen = f"{use.total} of {use.may} are used ({most})"
+    if use.total > use.may * _NEARLY_ALL:
+        remedy = "raise max_connections, or have edges follow a standby (FRONTAGE_FEED_URL)"
+        findings.append(broken(subject, seen, remedy))
+    if (following := use.used.get("frontage edge", 0)) > _DIRECT_EDGES:
+        remedy = "have them follow a standby (FRONTAGE_FEED_URL), since each commit waits for those that listen"
+        findings.append(note(subject, f"{following} edges listen to the primary itself", remedy))
+    return findings or [ok(subject, seen)]
 
 
 async def check_space(database: Database) -> list[Finding]:

@@ -85,6 +85,7 @@ async def _examine_database(settings: Settings, opened: Database, own_clock: Clo
         await database.check_database(opened),
         *await _permitted("master key", _listed(database.check_keys(settings, opened))),
         *await database.check_space(opened),
+        *await _permitted("database's sessions", database.check_sessions(opened)),
         *await _permitted("webhooks", database.check_webhooks(opened)),
         *await _permitted("nodes", nodes.check_nodes(opened, own_clock)),
         *await _permitted("work", database.check_work(settings, opened)),

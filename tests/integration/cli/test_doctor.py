@@ -16,13 +16,14 @@ import pytest
 from aiohttp import web
 
 from api.cli.doctor import clock, machine, names, nodes
-from api.cli.doctor.database import check_keys, check_space, check_work
+from api.cli.doctor.database import check_keys, check_sessions, check_space, check_work, judge_sessions
 from api.cli.doctor.findings import Finding, FindingState
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from common.clock import SystemClock
 from common.db import edge_nodes, feed, monitor_nodes
 from common.db.edge_nodes import Condition, EdgeDescription, FailedUpgrade
+from common.db.health import SessionUse
 from common.db.pool import Database
 from common.db.secrets_canary import ensure_canary
 from common.probe import PROBE_PATH, probe_answer
@@ -39,6 +40,26 @@ def settings_of(state_dir: Path, **more: str) -> Settings:
 
 def found(findings: list[Finding], subject: str) -> Finding:
     return next(finding for finding in findings if finding.subject == subject)
+
+
+@pytest.mark.parametrize(
+    ("used", "states"),
+    [
+        ({"frontage api": 10}, ["ok"]),
+        ({"frontage edge": 40, "frontage edge lease": 41}, ["broken"]),
+        ({"frontage edge": 51}, ["note"]),
+        ({"frontage edge": 51, "frontage edge lease": 46}, ["broken", "note"]),
+    ],
+)
+def test_sessions_that_are_nearly_used_up_are_named(used: dict[str, int], states: list[str]) -> None:
+    findings = judge_sessions(SessionUse(100, used))
+    assert [each.state.value for each in findings] == states
+    assert all(name in findings[0].seen for name in used) or states == ["note"]
+
+
+async def test_sessions_are_counted_by_application(database: Database) -> None:
+    [finding] = await check_sessions(database)
+    assert " of tests" in finding.seen or " of frontage" in finding.seen
 
 
 # Output --------------------------------------------------------------------------------------------------
@@ -323,8 +344,10 @@ async def test_an_upgrade_that_failed_on_another_machine_is_broken(database: Dat
     failure = FailedUpgrade(NOW, "ended with status 1")
     async with database.transaction() as connection:
         head = await feed.read_head(connection)
-        await edge_nodes.report(connection, "0123456789", head.identity, head.version, host="edge-a")
-        await edge_nodes.report_description(connection, "0123456789", EdgeDescription("1.0", None, failure))
+        description = EdgeDescription("1.0", None, failure)
+        await edge_nodes.report(
+            connection, "0123456789", head.identity, head.version, host="edge-a", description=description
+        )
     failed = found(await examine_nodes(database), "edges")
     assert failed.state is FindingState.BROKEN
     assert failed.seen == (

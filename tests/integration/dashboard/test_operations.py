@@ -22,13 +22,14 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
     failed = FailedUpgrade(AT, "no such module: <b>edge</b>")
     await dashboard.service.edge.stop()  # it makes all leases last
     async with dashboard.service.database.transaction() as connection:
-        for name, condition, description in (
-            ("old00000", HELD, EdgeDescription("1.2.0", held_copy_at=AT, failed_upgrade=failed)),
-            ("new00000", edge_nodes.SERVING, EdgeDescription("1.3.0")),
+        for name, condition, description, traffic in (
+            ("old00000", HELD, EdgeDescription("1.2.0", held_copy_at=AT, failed_upgrade=failed), None),
+            ("new00000", edge_nodes.SERVING, EdgeDescription("1.3.0"), EdgeTraffic(1204, 3)),
         ):
-            await edge_nodes.report(connection, name, "", 1, condition, host=f"{name}.example")
-            await edge_nodes.report_description(connection, name, description)
-        await edge_nodes.report_traffic(connection, "new00000", EdgeTraffic(1204, 3))
+            host = f"{name}.example"
+            await edge_nodes.report(
+                connection, name, "", 1, condition, host=host, description=description, traffic=traffic
+            )
         await monitor_nodes.report(connection, "halted00", "halted.example", "internal aaaa", ("deliveries",))
         # As long as the test takes, on a machine of any speed.
         await connection.execute("update edge_nodes set lease_until = now() + interval '1 day' where host <> ''")

@@ -59,24 +59,19 @@ async def test_an_edge_describes_itself_beside_its_lease(database: Database) -> 
     at = datetime(2026, 11, 22, 10, tzinfo=UTC)
     description = EdgeDescription("1.2.3", at, FailedUpgrade(at, "did not serve"))
     async with database.connection() as connection:
-        await edge_nodes.report_description(connection, "one", description)  # it has no lease
-        await edge_nodes.report(connection, "one", "feed", 1)
         await edge_nodes.report(connection, "silent", "feed", 1)
-        await edge_nodes.report_description(connection, "one", description)
-        await edge_nodes.report(connection, "one", "feed", 2)
+        await edge_nodes.report(connection, "one", "feed", 2, description=description)
         described = {node.node_id: node.description for node, _ in await edge_nodes.list_nodes(connection)}
         assert described == {"one": description, "silent": EdgeDescription()}
-        await edge_nodes.report_description(connection, "one", EdgeDescription("1.2.4"))
+        await edge_nodes.report(connection, "one", "feed", 2, description=EdgeDescription("1.2.4"))
         described = {node.node_id: node.description for node, _ in await edge_nodes.list_nodes(connection)}
         assert described["one"] == EdgeDescription("1.2.4")
 
 
 async def test_an_edge_reports_its_traffic_beside_its_lease(database: Database) -> None:
     async with database.connection() as connection:
-        await edge_nodes.report_traffic(connection, "one", EdgeTraffic(1, 1))  # it has no lease
-        await edge_nodes.report(connection, "one", "feed", 1)
         await edge_nodes.report(connection, "silent", "feed", 1)
-        await edge_nodes.report_traffic(connection, "one", EdgeTraffic(1200, 3))
+        await edge_nodes.report(connection, "one", "feed", 1, traffic=EdgeTraffic(1200, 3))
         found = {node.node_id: node.traffic for node, _ in await edge_nodes.list_nodes(connection)}
         assert found == {"one": EdgeTraffic(1200, 3), "silent": None}
 

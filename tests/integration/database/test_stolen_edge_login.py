@@ -94,17 +94,15 @@ async def test_an_edge_writes_and_ends_only_the_leases_of_its_own_login(
 async def test_an_edge_describes_only_the_leases_of_its_own_login(
     database: Database, honest: Connection, thief: Connection
 ) -> None:
-    await edge_nodes.report(honest, "node", "one", 7)
-    await edge_nodes.report_description(honest, "node", EdgeDescription("1.0"))
+    await edge_nodes.report(honest, "node", "one", 7, description=EdgeDescription("1.0"))
     failed = FailedUpgrade(datetime.now(UTC), "\x1b[2Jgone" + "x" * 5000)
-    await edge_nodes.report_description(
-        thief, "node", EdgeDescription("9" * 5000, None, failed)
-    )  # its login has no such lease
     async with database.connection() as connection:
         ((node, _),) = await edge_nodes.list_nodes(connection)
         assert node.description == EdgeDescription("1.0")
-        await edge_nodes.report(thief, "other", "one", 7)
-        await edge_nodes.report_description(thief, "other", EdgeDescription("9" * 5000, None, failed))
+        await edge_nodes.report(thief, "node", "one", 7, description=EdgeDescription("2.0"))
+        await edge_nodes.report(thief, "other", "one", 7, description=EdgeDescription("9" * 5000, None, failed))
+        rows = await connection.fetch("select software_version from edge_nodes where node_id = 'node' order by 1")
+        assert [row["software_version"] for row in rows] == ["1.0", "2.0"]  # of each login its own
         described = {node.node_id: node.description for node, _ in await edge_nodes.list_nodes(connection)}
     shown = described["other"].failed_upgrade
     assert shown is not None
@@ -114,7 +112,10 @@ async def test_an_edge_describes_only_the_leases_of_its_own_login(
 
 
 async def test_a_report_lasts_a_moment_and_is_brought_into_form(database: Database, thief: Connection) -> None:
-    report = "select report_lease('node', 'one', 7, $1, 'serving', $2, 'host', $3)"
+    report = (
+        "select renew_edge_lease('node', '', true, jsonb_build_object('identity', 'one', 'version', 7, 'seconds',"
+        " $1::float8, 'state', 'serving', 'reason', $2::text, 'host', 'host', 'failing_origins', $3::jsonb), false)"
+    )
     await thief.execute(report, float("inf"), "\x1b[2Jgone" + "x" * 5000, [{"origin": 1}, 2])
     async with database.connection() as connection:
         row = await connection.fetchrow("select lease_until < now() + interval '61 s' as ends, reason from edge_nodes")
@@ -129,7 +130,8 @@ async def test_a_report_lasts_a_moment_and_is_brought_into_form(database: Databa
             await thief.execute(report, 1.0, None, failing)
     with pytest.raises(asyncpg.CheckViolationError, match="too many edges"):
         await thief.execute(
-            "select report_lease('n' || n, '', 0, 1, 'serving', '', '', null) from generate_series(1, 1000) n"
+            """select renew_edge_lease('n' || n, '', true, '{"identity": "", "version": 0, "state": "serving"}', false)
+            from generate_series(1, 1000) n"""
         )
 
 

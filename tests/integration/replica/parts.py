@@ -24,10 +24,11 @@ def make_replicator(
     poll_seconds: float = 60.0,
     applied: list[int] | None = None,
     timeouts: SessionTimeouts = DEFAULT_TIMEOUTS,
+    feed_url: str | None = None,
 ) -> Replicator:
     """One that does not poll, unless told to."""
     return Replicator(
-        load({"FRONTAGE_STATE_DIR": str(state_dir)}),
+        load({"FRONTAGE_STATE_DIR": str(state_dir)} | ({"FRONTAGE_FEED_URL": feed_url} if feed_url else {})),
         dsn if callable(dsn) else lambda: dsn,
         (applied if applied is not None else []).append,
         SystemClock(),

@@ -10,7 +10,15 @@ from common.errors import OperatorError
 from common.settings import PREFIX, Settings, load
 
 NONSENSE = ("💥", "a b", "http://[", "https://[", "http://h.example:99999", "-1", "1e400", "nan", ",")
-_FREE = {"acme_ca_file", "acme_caa_identities", "acme_email", "database_url", "master_key_file", "state_dir"}
+_FREE = {
+    "acme_ca_file",
+    "acme_caa_identities",
+    "acme_email",
+    "database_url",
+    "feed_url",
+    "master_key_file",
+    "state_dir",
+}
 """Paths and texts, whose value is judged where it is used."""
 
 

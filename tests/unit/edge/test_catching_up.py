@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -22,6 +23,9 @@ STATE = ReplicaState(identity="one", version=7, checksum=5, positions=(4, 3))
         (STATE, Head("one", 9, 3, (5, 4), (4, 3)), Step.CHANGES),
         (STATE, Head("one", 9, 3, (4, 5), (0, 4)), Step.COPY),  # a tombstone may be missing
         (STATE, Head("another", 7, 5), Step.COPY),
+        (replace(STATE, identity="1/A/2/x"), Head("1/B/2/x", 7, 5), Step.CHANGES),  # failed over
+        (replace(STATE, identity="1/A/2/x"), Head("1/B/2/x", 6, 5), Step.COPY),  # and lost commits
+        (replace(STATE, identity="1/A/2/x"), Head("1/B/2/y", 7, 5), Step.COPY),
         (STATE, Head("one", 6, 5), Step.COPY),  # rolled back
         (STATE, Head("one", 7, 6), Step.COPY),  # rolled back, and on
         (ReplicaState(identity="one", version=7, checksum=5, skew=3), Head("one", 7, 6), Step.NOTHING),

@@ -57,6 +57,7 @@ def test_begin_carries_every_setting_but_the_secret_ones() -> None:
     settings = load(
         {
             "FRONTAGE_DATABASE_URL": "postgresql://frontage:hushhush@db/frontage",
+            "FRONTAGE_FEED_URL": "postgresql://frontage:hushhush@standby/frontage",
             "FRONTAGE_EDGE_HTTPS": "[::1]:8443",
             "FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8, fd00::/8",
             "FRONTAGE_DNS_SERVERS": "127.0.0.1:5353",
@@ -77,7 +78,7 @@ def test_begin_carries_every_setting_but_the_secret_ones() -> None:
     assert line.startswith(b'{"say":"Begin",')  # as to and from processes of other versions
     arrived = decode_command(line)
     assert isinstance(arrived, Compose)
-    assert arrived.settings == replace(settings, database_url=None, acme_eab=())
+    assert arrived.settings == replace(settings, database_url=None, feed_url=None, acme_eab=())
     assert (arrived.service, arrived.pair, arrived.pairs) == (begin.service, begin.pair, begin.pairs)
 
 
