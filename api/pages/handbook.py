@@ -33,6 +33,7 @@ CONTENTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "Domains": ("ownership", "troubleshooting", "origins", "applications"),
         "Operation": (
             "running",
+            "several-machines",
             "dashboard",
             "going-live",
             "certificates",

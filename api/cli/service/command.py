@@ -6,18 +6,20 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from api.cli.printing import AsJson, print_result
-from api.cli.service import units
-from api.cli.service.units import ENVIRONMENT_FILE, ROLES, Role
+from api.cli.service import manifests, units
+from api.cli.service.units import ENVIRONMENT_FILE
+from api.cli.service.workloads import ROLES, Role
 from common.errors import OperatorError
 
 app = typer.Typer(help="What runs the roles on a server: systemd units, a container file.", no_args_is_help=True)
 
 Roles = Annotated[list[Role] | None, typer.Argument(metavar="ROLE", help="edge, api, monitor; without any, all three.")]
+_BALANCED_HELP = "Edges as a deployment behind a balancer with PROXY headers, in place of one on each node's ports."
 Workers = Annotated[int | None, typer.Option("--edge-workers", help="Workers of the edge; as many as cores.", min=1)]
 
 
@@ -26,14 +28,31 @@ def print_(
     roles: Roles = None,
     workers: Workers = None,
     container: Annotated[bool, typer.Option("--container", help="Print a container file instead.")] = False,
+    compose: Annotated[bool, typer.Option("--compose", help="Print a compose file of all roles instead.")] = False,
+    kubernetes: Annotated[bool, typer.Option("--kubernetes", help="Print Kubernetes manifests instead.")] = False,
+    balanced: Annotated[bool, typer.Option("--balanced", help=_BALANCED_HELP)] = False,
+    image: Annotated[str, typer.Option(help="The image that containers run.")] = "frontage:latest",
     as_json: AsJson = False,
 ) -> None:
-    """Print the files that `install` writes."""
-    if container:
-        print_result({"Containerfile": units.container()}, units.container().rstrip("\n"), as_json=as_json)
+    """Print the files that `install` writes, or files for containers."""
+    if container + compose + kubernetes > 1:
+        raise typer.BadParameter("--container, --compose and --kubernetes print one file each: give one of them")
+    if container or compose or kubernetes:
+        name, text, content = _container_file(image, compose=compose, kubernetes=kubernetes, balanced=balanced)
+        print_result({name: content}, text.rstrip("\n"), as_json=as_json)
         return
     files = _files(roles, workers)
     print_result(files, "\n".join(f"# {path}\n{text}" for path, text in files.items()), as_json=as_json)
+
+
+def _container_file(image: str, *, compose: bool, kubernetes: bool, balanced: bool) -> tuple[str, str, Any]:
+    """Return a file's name, its text, and its content as JSON."""
+    if kubernetes:
+        documents = manifests.kubernetes(image, is_balanced=balanced)
+        return "kubernetes", manifests.render_kubernetes(image, is_balanced=balanced), documents
+    if compose:
+        return "compose", manifests.render_compose(image), manifests.compose(image)
+    return "Containerfile", units.container(), units.container()
 
 
 @app.command()

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from string import Template
 from typing import Final
 
-
-class Role(StrEnum):
-    """A role that a unit starts."""
-
-    EDGE = "edge"
-    API = "api"
-    MONITOR = "monitor"
-
-
-ROLES: Final = tuple(Role)
+from api.cli.service.workloads import EXAMPLE_DATABASE, EXAMPLE_SETTINGS, ROLES, USER_ID, WORKLOADS, Role
 
 SYSTEMD: Final = "/etc/systemd/system"
 ENVIRONMENT_FILE: Final = "/etc/frontage/frontage.env"
 API_LISTEN: Final = "127.0.0.1:8000"
 
-_DESCRIPTIONS: Final[Mapping[Role, str]] = {
-    Role.EDGE: "Frontage edge: proxy for customers' domains",
-    Role.API: "Frontage API and dashboard",
-    Role.MONITOR: "Frontage monitor: certificates, checks, deliveries",
-}
 _SERVICE = Template("""\
 [Unit]
 Description=$description
@@ -42,7 +27,8 @@ Group=frontage
 EnvironmentFile=$environment_file
 Environment=FRONTAGE_STATE_DIR=/var/lib/frontage
 ExecStart=$program $role
-${special}Restart=always
+${special}TimeoutStopSec=$stop_seconds
+Restart=always
 RestartSec=1
 KillMode=mixed
 LimitNOFILE=1048576
@@ -76,15 +62,12 @@ WantedBy=multi-user.target
 """)
 _SPECIAL: Final[Mapping[Role, str]] = {
     # systemd holds the ports: clients queue while the role restarts, and no role needs a capability to bind them.
-    # TimeoutStopSec is above the drain's 10 s.
     Role.EDGE: """\
 ExecReload=/bin/kill -USR2 $MAINPID
 Sockets=frontage-http.socket frontage-https.socket
-TimeoutStopSec=30
 """,
     Role.API: """\
 Sockets=frontage-api.socket
-TimeoutStopSec=30
 """,
     Role.MONITOR: "",
 }
@@ -105,38 +88,52 @@ WantedBy=sockets.target
 _ENVIRONMENT = """\
 # What every role of this installation needs; all variables: the handbook, Settings. Readable by root alone.
 # Keep the single quotes: systemd and a shell read them alike, whatever characters a password or an address has.
-FRONTAGE_DATABASE_URL='postgresql://frontage:password@db.example/frontage?sslmode=require&connect_timeout=5'
-FRONTAGE_EDGE_HTTP='0.0.0.0:80'
-FRONTAGE_EDGE_HTTPS='0.0.0.0:443'
-FRONTAGE_POWER_TARGET='power.example.com'
-FRONTAGE_SSL_TARGET='secure.example.com'
-FRONTAGE_SERVICE_SERVERS='192.0.2.1'
-FRONTAGE_PUBLIC_URL='https://api.example.com'
 """
+_EXAMPLES: Final[Mapping[str, str]] = {
+    "FRONTAGE_DATABASE_URL": EXAMPLE_DATABASE,
+    "FRONTAGE_EDGE_HTTP": "0.0.0.0:80",
+    "FRONTAGE_EDGE_HTTPS": "0.0.0.0:443",
+    **EXAMPLE_SETTINGS,
+}
 _USER = 'u frontage - "Frontage" /var/lib/frontage\n'
 _CONTAINER = Template("""\
-# podman build -t frontage .
-# podman run --env-file frontage.env -v frontage:/var/lib/frontage frontage migrate
-# podman run --env-file frontage.env -v frontage:/var/lib/frontage --stop-timeout 30 frontage edge
+# podman build --format docker -t frontage .     (the format keeps the health check)
+# safe="$safe"
+# podman run --rm --env-file frontage.env $$safe -v frontage-api:/var/lib/frontage frontage migrate
+# podman run -d --name edge --env-file frontage.env $$safe -v frontage-edge:/var/lib/frontage \\
+#     -p 80:8080 -p 443:8443 -p 127.0.0.1:9180:9180 --stop-timeout 30 frontage edge
 # frontage.env has one FRONTAGE_NAME=value a line, without quotes: podman and docker would make them part of the value.
+# A volume belongs to one container; an edge keeps its routes there. An upgrade is a new image: migrate, then stop and
+# start one container after another. More than one of each: `frontage service print --compose` and `--kubernetes`.
 FROM docker.io/library/python:3.13-slim AS build
 COPY . /source
 RUN python -m venv /opt/frontage \\
     && /opt/frontage/bin/pip install --no-cache-dir --constraint /source/.ci/constraints.txt /source
 
 FROM docker.io/library/python:3.13-slim
-RUN useradd --system --uid 1000 --home-dir /var/lib/frontage frontage \\
+RUN useradd --system --uid $user_id --home-dir /var/lib/frontage frontage \\
     && install --directory --owner=frontage --mode=0700 /var/lib/frontage
 COPY --from=build /opt/frontage /opt/frontage
 USER frontage
 VOLUME /var/lib/frontage
 ENV PATH=/opt/frontage/bin:$$PATH FRONTAGE_STATE_DIR=/var/lib/frontage \\
-    FRONTAGE_EDGE_HTTP=0.0.0.0:8080 FRONTAGE_EDGE_HTTPS=0.0.0.0:8443 FRONTAGE_API_LISTEN=0.0.0.0:8000
+    $listeners
 EXPOSE $ports
+# The role that runs here answers on one of the admin ports.
+HEALTHCHECK --interval=10s --timeout=10s --start-period=60s CMD ["python", "-c", "$check"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["frontage"]
 CMD ["--help"]
 """)
+
+
+_HEALTH_CHECK: Final = (
+    "import urllib.request as r; ok = 0\\n"
+    "for port in {ports}:\\n"
+    " try: ok |= r.urlopen(f'http://127.0.0.1:{{port}}/healthz', timeout=3).status == 200\\n"
+    " except OSError: pass\\n"
+    "raise SystemExit(not ok)"
+)
 
 
 def units(
@@ -150,11 +147,12 @@ def units(
     files = {"/etc/sysusers.d/frontage.conf": _USER}
     for role in roles:
         files[f"{SYSTEMD}/frontage-{role}.service"] = _SERVICE.substitute(
-            description=_DESCRIPTIONS[role],
+            description=WORKLOADS[role].description,
             environment_file=ENVIRONMENT_FILE,
             program=program,
             role=role,
             special=_SPECIAL[role],
+            stop_seconds=WORKLOADS[role].stop_seconds,
         )
     if Role.EDGE in roles:
         for name, port in (("http", 80), ("https", 443)):
@@ -171,9 +169,16 @@ def units(
 
 def environment() -> str:
     """Return the environment file to begin with; its values are examples."""
-    return _ENVIRONMENT
+    return _ENVIRONMENT + "".join(f"{name}='{value}'\n" for name, value in _EXAMPLES.items())
 
 
 def container() -> str:
     """Return a Containerfile to be built in a clone of the repository; the image has no part of the clone itself."""
-    return _CONTAINER.substitute(ports="8080 8443 8000")
+    listeners = {name: value for role in ROLES for name, value in WORKLOADS[role].environment(role).items()}
+    return _CONTAINER.substitute(
+        safe="--read-only --tmpfs /tmp --cap-drop all --security-opt no-new-privileges",
+        user_id=USER_ID,
+        listeners=" \\\n    ".join(f"{name}={value}" for name, value in listeners.items()),
+        ports=" ".join(str(port) for role in ROLES for port in WORKLOADS[role].ports.values()),
+        check=_HEALTH_CHECK.format(ports=tuple(WORKLOADS[role].admin_port for role in ROLES)),
+    )

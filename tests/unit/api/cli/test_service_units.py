@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from api.cli.service import units
+from api.cli.service.workloads import ROLES, Role
 from common.settings import load
 
 
 def test_each_role_has_a_unit_that_can_be_enabled_and_the_edge_its_sockets() -> None:
     files = units.units("/opt/frontage/bin/frontage", workers=2)
     services = {path: text for path, text in files.items() if path.endswith(".service")}
-    assert [Path(path).name for path in services] == [f"frontage-{role}.service" for role in units.ROLES]
+    assert [Path(path).name for path in services] == [f"frontage-{role}.service" for role in ROLES]
     for text in services.values():
         assert "WantedBy=multi-user.target" in text
         assert "ProtectSystem=strict" in text
@@ -30,7 +31,7 @@ def test_each_role_has_a_unit_that_can_be_enabled_and_the_edge_its_sockets() -> 
     assert "ListenStream=127.0.0.1:8000" in api
     assert "Service=frontage-api.service" in api
     assert "Sockets=frontage-api.socket" in files[f"{units.SYSTEMD}/frontage-api.service"]
-    assert not any("socket" in path for path in units.units("/bin/frontage", (units.Role.MONITOR,)))
+    assert not any("socket" in path for path in units.units("/bin/frontage", (Role.MONITOR,)))
 
 
 def test_a_shell_reads_the_environment_file_as_systemd_does(tmp_path: Path) -> None:
