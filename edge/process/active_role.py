@@ -51,6 +51,14 @@ class Replica(Protocol):
         """Return the copy that waits for the operator, if there is one."""
 
     @property
+    def damages(self) -> int:
+        """Return how often what was stored was not what was written."""
+
+    @property
+    def proof_age_seconds(self) -> float | None:
+        """Return how long ago all that is stored was found to be what was written, None if it was not yet."""
+
+    @property
     def condition(self) -> Condition:
         """Return whether this edge can serve and follows the feed."""
 

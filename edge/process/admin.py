@@ -51,7 +51,11 @@ class AdminPort:
 
     async def metrics(self, _request: web.Request) -> web.Response:
         """Answer with the metrics of all workers and of the supervisor."""
-        return _last(web.Response(body=render(self._view.measurements()), headers={"Content-Type": CONTENT_TYPE}))
+        return _last(
+            web.Response(
+                body=render(self._view.measurements(), with_process=True), headers={"Content-Type": CONTENT_TYPE}
+            )
+        )
 
     async def accept(self, request: web.Request) -> web.Response:
         """Accept the held copy, as the operator commands."""

@@ -427,9 +427,18 @@ def _replica_families(replica: Replica) -> list[Family]:
     families = [
         Family.of("frontage_edge_replica_connected", "Whether Postgres is followed.", "gauge", connected),
         Family.of("frontage_edge_replica_held_copy", "Whether a copy waits for the operator.", "gauge", is_held),
+        Family.of(
+            "frontage_edge_replica_damages",
+            "Times that what was stored was not what was written.",
+            "counter",
+            replica.damages,
+        ),
     ]
     if version is not None:
         families.append(Family.of("frontage_edge_replica_version", "Version applied.", "gauge", version))
     if age is not None:
         families.append(Family.of("frontage_edge_replica_age_seconds", "Since the last catch-up.", "gauge", age))
+    if (proof_age := replica.proof_age_seconds) is not None:
+        words = "Since all that is stored was last proven."
+        families.append(Family.of("frontage_edge_replica_proof_age_seconds", words, "gauge", proof_age))
     return families

@@ -47,6 +47,7 @@ _MOST_LOGGED = 50
 _POLL_SECONDS = 2.0  # also the heartbeat of the session that listens
 _POLL_ANSWER_SECONDS = 2.0
 _LAG_SECONDS = 5.0
+_PROOF_SECONDS = 1.0  # as often as the lease
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 2.0
 _FLAGS_SECONDS = 0.5
@@ -73,6 +74,7 @@ class Replicator:
         timeouts: SessionTimeouts = DEFAULT_TIMEOUTS,
         keyring: Keyring | None = None,
         software_version: str = "",
+        proof_seconds: float = _PROOF_SECONDS,
     ) -> None:
         """Make or open the replica, and lock it.
 
@@ -86,6 +88,7 @@ class Replicator:
         self._clock = clock
         self._cadence = Cadence(poll_seconds, is_notified=settings.feed_url is None)
         self._timeouts = timeouts
+        self._proof_seconds = proof_seconds
         self.store = Store(replica_path(settings.state_dir))
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica")
         self._lease = EdgeLease(self.store, dsn_provider, clock, timeouts, self._read_state, software_version)
@@ -97,6 +100,9 @@ class Replicator:
         self._cut_off_at = clock.monotonic()  # the last time; the store may say so from an earlier life
         self._held: tuple[HeldCopy, Copy] | None = None
         self._is_accepted = False
+        self._is_damaged = False
+        self._proven_at: float | None = None
+        self.damages = 0  # copies made because what was stored was not what was written
         self._settings = settings
         self._keyring = keyring
         self.reader = self.store.reader()
@@ -121,6 +127,11 @@ class Replicator:
     def age_seconds(self) -> float | None:
         """Return the time since the replica was last seen to equal Postgres; None if not in this process' life."""
         return None if self._equal_at is None else self._clock.monotonic() - self._equal_at
+
+    @property
+    def proof_age_seconds(self) -> float | None:
+        """Return the time since all that is stored was last read and found to be what was written; None: not yet."""
+        return None if self._proven_at is None else self._clock.monotonic() - self._proven_at
 
     @property
     def held_copy(self) -> HeldCopy | None:
@@ -207,6 +218,7 @@ class Replicator:
                 tasks.create_task(self._follow(), name="replica follower")
                 tasks.create_task(self._lease.run(), name="replica lease")
                 tasks.create_task(self._publish_flags(), name="replica flags")
+                tasks.create_task(self._prove(), name="replica proof")
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         finally:
@@ -253,7 +265,7 @@ class Replicator:
 
     async def _is_equal(self) -> bool:
         """Return whether nothing is to be done; one statement, which also shows that the session lives."""
-        if self._session is None or is_gone(self._session) or self._held is not None:
+        if self._session is None or is_gone(self._session) or self._held is not None or self._is_damaged:
             return False
         try:
             with translate_errors(self._session):
@@ -277,7 +289,7 @@ class Replicator:
         if self._is_accepted and self._held is not None:
             await self._serve_copy(self._held[1])
         async with self._snapshot() as snapshot:
-            step = next_step(self.store.state, snapshot.head)
+            step = Step.COPY if self._is_damaged else next_step(self.store.state, snapshot.head)
             if step is Step.CHANGES and not await self._apply_changes(snapshot):
                 _log.error("the replica had left the feed: copying afresh", version=self.version)
                 step = Step.COPY
@@ -332,6 +344,7 @@ class Replicator:
     async def _serve_copy(self, copy: Copy) -> None:
         self._held, self._is_accepted = None, False
         state = await self._in_thread(copy.swap)
+        self._is_damaged = False
         if state.skew:
             _log.error("the feed's checksum is not that of its tables: were triggers off?", version=state.version)
         _log.info("serving a fresh copy", version=state.version, routes=state.routes)
@@ -348,6 +361,20 @@ class Replicator:
 
     async def _in_thread(self, work: Callable[..., _T], *arguments: object) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    async def _prove(self) -> None:
+        """Read what is stored again and again; what is not what was written is copied afresh."""
+        while True:
+            if self.version is not None and not self._is_damaged:
+                found = await self._in_thread(self.store.prove)
+                if found:
+                    self._proven_at = self._clock.monotonic()
+                elif found is False:
+                    self._is_damaged = True
+                    self.damages += 1
+                    _log.error("the replica is not what was written to it: copying afresh", version=self.version)
+                    self.wake()
+            await asyncio.sleep(self._proof_seconds)
 
     # Postgres --------------------------------------------------------------------------------------------
 

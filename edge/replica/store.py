@@ -18,6 +18,7 @@ import orjson
 
 from common.db.feed import FeedEntry, Head, digest
 from edge.replica.directory import COPIES, META, entry_key, open_for_writing
+from edge.replica.proof import Proof
 from edge.replica.reader import SERVING, UNATTENDED, WRITER_CUT_OFF, ReplicaReader
 
 _STATE = b"state"
@@ -70,6 +71,7 @@ class Store:
             self.node_id = cast("bytes", transaction.get(_NODE)).decode()
             self.is_cut_off = transaction.get(WRITER_CUT_OFF) is not None
             self.is_unattended = transaction.get(UNATTENDED) is not None
+        self.proof = Proof()
 
     def write_state(self, transaction: lmdb.Transaction, state: ReplicaState) -> None:
         """Write the state within the transaction."""
@@ -85,6 +87,10 @@ class Store:
                 else:
                     transaction.delete(name)
         self.is_cut_off, self.is_unattended = is_cut_off, is_unattended
+
+    def prove(self) -> bool | None:
+        """Read a part of what is stored. At the end of it, return whether all is as it was written; None before."""
+        return self.proof.read_on(self.environment, self.copies[self.state.serving], self.state.checksum)
 
     def reader(self) -> ReplicaReader:
         """Return a reader for this process, which may open the environment only once."""
@@ -107,6 +113,7 @@ class Update:
         self._copy = store.copies[store.state.serving]
         self._checksum = store.state.checksum
         self._routes = store.state.routes
+        self._changes: list[tuple[bytes, int]] = []
         self._transaction: lmdb.Transaction | None = None
 
     def begin(self) -> None:
@@ -119,13 +126,16 @@ class Update:
         for kind, key, content, _ in entries:
             name = entry_key(kind, key)
             old = transaction.get(name, db=self._copy)
+            change = 0
             if old is not None:
-                self._checksum ^= digest(kind, key, cast("bytes", old).decode())
+                change ^= digest(kind, key, cast("bytes", old).decode())
             if content is not None:
-                self._checksum ^= digest(kind, key, content)
+                change ^= digest(kind, key, content)
                 transaction.put(name, content.encode(), db=self._copy)
             elif old is not None:
                 transaction.delete(name, db=self._copy)
+            self._checksum ^= change
+            self._changes.append((name, change))
             if kind == _ROUTE:
                 self._routes += (content is not None) - (old is not None)
 
@@ -145,6 +155,7 @@ class Update:
         self._store.write_state(transaction, state)
         transaction.commit()
         self._store.state = state
+        self._store.proof.changed(self._changes)
         return True
 
     def abort(self) -> None:
@@ -204,5 +215,5 @@ class Copy:
         with self._store.environment.begin(write=True) as transaction:
             self._store.write_state(transaction, state)
             transaction.drop(self._old, delete=False)
-        self._store.state = state
+        self._store.state, self._store.proof = state, Proof()
         return state

@@ -37,6 +37,8 @@ class FileReplica:
     connected = False
     age_seconds: float | None = None
     held_copy: int | None = 7
+    damages = 0
+    proof_age_seconds: float | None = None
     condition = SERVING
 
     def __init__(self, path: Path, on_applied: Callable[[int], None]) -> None:

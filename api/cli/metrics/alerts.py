@@ -133,6 +133,15 @@ ALERTS: Final = (
         "running#while-postgres-is-away",
     ),
     Alert(
+        "FrontageReplicaDamaged",
+        "warning",
+        "increase(frontage_edge_replica_damages_total[1h]) > 0",
+        "0m",
+        "What an edge's disk kept of its routes was not what had been written; the edge has copied all of them afresh.",
+        "Look for faults of that disk (`dmesg`, SMART), and replace it if this comes back.",
+        "running#when-something-is-wrong",
+    ),
+    Alert(
         "FrontageUpgradeFailed",
         "warning",
         "frontage_edge_failed_upgrade == 1",

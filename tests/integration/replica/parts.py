@@ -25,6 +25,7 @@ def make_replicator(
     applied: list[int] | None = None,
     timeouts: SessionTimeouts = DEFAULT_TIMEOUTS,
     feed_url: str | None = None,
+    proof_seconds: float = 1.0,
 ) -> Replicator:
     """One that does not poll, unless told to."""
     return Replicator(
@@ -34,6 +35,7 @@ def make_replicator(
         SystemClock(),
         poll_seconds=poll_seconds,
         timeouts=timeouts,
+        proof_seconds=proof_seconds,
     )
 
 

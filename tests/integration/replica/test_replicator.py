@@ -429,3 +429,18 @@ async def _forget_routes(connection: Connection, count: int) -> dict[str, list[t
             [row["shard"] for row in forgotten],
         )
     return rows
+
+
+async def test_what_a_disk_has_changed_is_found_and_copied_afresh(shop: Database, dsn: str, tmp_path: Path) -> None:
+    replicator = make_replicator(dsn, tmp_path, proof_seconds=0.01)
+    store = replicator.store
+    async with running(replicator), shop.connection() as connection:
+        await until(lambda: replicator.proof_age_seconds is not None, "the first proof")
+        await add_routes(connection, ["a.example", "z.example"])  # before and behind what is being read
+        await until(lambda: replicator.version == 22, "the change")
+        assert replicator.damages == 0
+        with store.environment.begin(write=True, db=store.copies[store.state.serving]) as transaction:
+            transaction.put(b"route/power/d7.example", b'{"domain": "d7.example"}')
+        await until(lambda: replicator.damages == 1, "the proof fails")
+        await until(lambda: replicator.proof_age_seconds is not None and not replicator._is_damaged, "the copy")
+        await assert_equal(replicator, connection)

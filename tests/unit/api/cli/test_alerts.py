@@ -42,6 +42,7 @@ SERIES: dict[str, dict[str, tuple[str | None, str | None]]] = {
     },
     "FrontageReplicaLags": {"frontage_edge_replica_age_seconds": ("61", "3")},
     "FrontageHeldCopy": {"frontage_edge_replica_held_copy": ("1", "0")},
+    "FrontageReplicaDamaged": {"frontage_edge_replica_damages_total": ("0+1", "1")},
     "FrontageUpgradeFailed": {"frontage_edge_failed_upgrade": ("1", "0")},
     "FrontageWorkersDie": {"frontage_edge_worker_failures_total": ("0+1", "1")},
     "FrontageNoMonitor": {'frontage_monitors{state="running"}': ("0", "2")},
