@@ -13,7 +13,7 @@ import asyncpg
 
 from common.db.session import Connection
 from common.logs import get_logger
-from common.traffic import TrafficReport, add_up
+from common.traffic import FIGURES, TrafficReport, add_up
 
 Minutes: TypeAlias = Literal[5, 60]
 
@@ -61,5 +61,6 @@ async def list_points(
     )
     by_time: dict[datetime, list[list[int]]] = {}
     for row in rows:
-        by_time.setdefault(row["at"], []).append(row["counts"])
+        counts = row["counts"]  # fewer where edges of a version before counted less
+        by_time.setdefault(row["at"], []).append(counts + [0] * (FIGURES - len(counts)))
     return [Point(at, add_up(counts)) for at, counts in by_time.items()]

@@ -163,6 +163,9 @@ async def test_traffic_is_of_the_present_and_of_domains_that_are_enrolled(
     report.add(TrafficKey("other", DOMAIN), counts)
     report.add(TrafficKey("nobody", ""), counts)
     report.add(TrafficKey("app", "foreign.example"), counts)
+    await honest.execute("select report_traffic($1, $2)", now, [["app", DOMAIN, [0] * 20]])  # of a version before
+    async with database.connection() as connection:
+        await connection.execute("update traffic set counts = counts[:20]")  # as that version wrote it
     await traffic.write_report(honest, now, report)
     await traffic.write_report(honest, now - timedelta(days=5000), report)
     await traffic.write_report(thief, now + timedelta(days=5000), report)
