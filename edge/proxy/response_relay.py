@@ -133,8 +133,10 @@ class ResponseRelay(RequestRelay):
         template = upstream.responses.find((raw[9:12], raw.count(b"\n"), is_for_head))
         if template is None or (raw[9:10] == b"3" and head.target[1:2] in (b"", b"?")):  # or `_request_other_root`
             return False
-        scheme, date_field = self.client.scheme, self._context.date_field
-        found = template.rewrite(raw, head, self.route, scheme, date_field, keep_alive=keep_alive)
+        client, date_field = self.client, self._context.date_field
+        found = template.rewrite(
+            raw, head, self.route, client.scheme, date_field, client.fill_head, keep_alive=keep_alive
+        )
         if found is None:
             return False
         answer, rewritten = found
