@@ -34,6 +34,7 @@ from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
 from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTINE_AT_ONCE, Precedence
 from monitor.certificates.queue import make_runner as make_order_runner
+from monitor.certificates.rehearsal import Rehearsal, Rehearse, rehearse_nothing
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
 from monitor.claims import Runner
@@ -77,6 +78,13 @@ class MonitorWiring:
         """Create a resolver. One for each kind of work, so that none waits for another's questions."""
         return Resolver(self.settings.dns_servers, self._policy)
 
+    def _rehearse(self) -> Rehearse:
+        """Create the rehearsal of validations, which only CAs do."""
+        if self.settings.issuer != "acme":
+            return rehearse_nothing
+        policy = probing_policy(self.settings)
+        return Rehearsal(self.database, self.settings, self._resolver(), policy, self.keyring)
+
     def _edge_probe(self) -> HttpEdgeProbe:
         return HttpEdgeProbe(self.keyring, probing_policy(self.settings))
 
@@ -106,6 +114,7 @@ class MonitorWiring:
             find_lead=DomainDnsCheck(
                 self.database, self._resolver(), ServiceTargets.of(self.settings), self._edge_probe()
             ),
+            rehearse=self._rehearse(),
             limits=Limits.of(self.settings),
             on_event=on_event,
         )

@@ -81,6 +81,7 @@ EVENT_TYPES: Final[Mapping[str, str]] = MappingProxyType(
         "domain.origin_recovered": "Origin answers again",
         "domain.power": "Power status",
         "domain.propagation.timeout": "DNS change not seen in time",
+        "domain.renewal_at_risk": "Renewal at risk",
         "domain.record_missing": "Records missing",
         "domain.record_restored": "Records restored",
         "domain.secure": "Secure status",

@@ -36,6 +36,7 @@ EventType: TypeAlias = Literal[
     "domain.origin_failing",
     "domain.origin_recovered",
     "domain.certificate_expiring",
+    "domain.renewal_at_risk",
     "webhook.test",
 ]
 TEST: EventType = "webhook.test"

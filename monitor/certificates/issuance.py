@@ -10,6 +10,7 @@ making and sealing, nowhere else.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 from random import Random
 
@@ -29,6 +30,7 @@ from common.db.ca_ledger import Limits
 from common.db.certificates import Certificate
 from common.db.order_queue import Order
 from common.db.pool import Connection, Database
+from common.db.renewal_risks import Risk
 from common.errors import SecretUnreadable
 from common.liveness import await_edges
 from common.logs import get_logger
@@ -38,6 +40,7 @@ from monitor.certificates.dns_moved_away import FindLead
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Placed, RenewalWindow
 from monitor.certificates.journal import OrderJournal
 from monitor.certificates.phases import Phases
+from monitor.certificates.rehearsal import Rehearse, rehearse_nothing
 from monitor.claims import WorkFailed, backoff_seconds, retry_until_available
 
 _log = get_logger("monitor.certificates.issuance")
@@ -63,6 +66,7 @@ class Issuance:
         random: Random,
         *,
         find_lead: FindLead,
+        rehearse: Rehearse = rehearse_nothing,
         limits: Limits,
         on_event: Callable[[], None] = lambda: None,
     ) -> None:
@@ -73,6 +77,7 @@ class Issuance:
         self._clock = clock
         self._random = random
         self._find_lead = find_lead
+        self._rehearse = rehearse
         self._limits = limits
         self._on_event = on_event
 
@@ -221,12 +226,23 @@ class Issuance:
         renew_at = renewal.renewal_time(
             order.in_service.not_before, order.in_service.not_after, self._random, window, order.renew_at
         )
-        again = renewal.next_check_seconds(window, self._random)
+        risk = await self._rehearse_renewal(order)
+        again = renewal.next_check_seconds(window, self._random, confirms=risk is not None and not risk.counts)
         await self._write(
             lambda connection: order_outcomes.record_renewal_check(
-                connection, order, renew_at, next_check_seconds=again
+                connection, order, renew_at, next_check_seconds=again, risk=risk
             )
         )
+        self._on_event()
+
+    async def _rehearse_renewal(self, order: Order) -> Risk | None:
+        """Return what would fail at the domain's renewal, with how often it was found; what is unknown stays."""
+        found = await self._rehearse(order.domain)
+        if found == "unknown":
+            return order.risk
+        if found is not None and order.risk is not None and order.risk.code == found.code:
+            return replace(found, seen=order.risk.seen + 1)
+        return found
 
     async def _find_renewal_window(self, order: Order) -> RenewalWindow | None:
         """Return the renewal window that the issuer suggests; None where it suggests none or fails."""

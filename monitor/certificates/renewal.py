@@ -28,6 +28,7 @@ _EXPIRING_FRACTION = 1 / 6  # of the lifetime: 15 of 90 days, 1 of 6
 
 _LONGEST_CHECK_SECONDS = 24 * 3600.0
 _SHORTEST_CHECK_SECONDS = 600.0
+_CONFIRM_SECONDS = 3600.0
 _SLOT_PAUSE_SECONDS: dict[Urgency, tuple[float, float]] = {
     "compromised": (0.0, 1.0),
     "expiring": (1.0, 3.0),
@@ -75,8 +76,13 @@ def renewal_time(
     return window.start + (window.end - window.start) * random.uniform(0.0, 1.0)
 
 
-def next_check_seconds(window: RenewalWindow | None, random: Random) -> float:
-    """Return the pause before the issuer and the DNS are asked again: as the issuer wishes, but once a day at least."""
+def next_check_seconds(window: RenewalWindow | None, random: Random, *, confirms: bool = False) -> float:
+    """Return the pause before the issuer and the DNS are asked again: as the issuer wishes, but once a day at least.
+
+    With `confirms`, soon: a risk that was found once is to be looked at again.
+    """
+    if confirms:
+        return _CONFIRM_SECONDS * random.uniform(0.8, 1.0)
     asked = _LONGEST_CHECK_SECONDS if window is None else window.ask_again_seconds
     return min(max(asked, _SHORTEST_CHECK_SECONDS), _LONGEST_CHECK_SECONDS) * random.uniform(0.8, 1.0)
 
