@@ -86,6 +86,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "applications": _ALL,  # the dashboard makes and deletes them
             "audit": _ADD,  # what is written there stays
             "ca_ledger": _READ,
+            "changes": _READ,
             "edge_nodes": _READ,
             "edge_policies": _ALL,  # operators block names in the dashboard
             "error_pages": _ALL,
@@ -148,6 +149,7 @@ FUNCTIONS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
             "describe_edge",
             "report_edge_traffic",
             "report_edge_certificates",
+            "report_edge_positions",
             "hold_edge_lease",
             "end_edge_lease",
             "end_lease",

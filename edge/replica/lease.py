@@ -135,6 +135,7 @@ class EdgeLease:
                 described: EdgeDescription | None = None
                 counted: EdgeTraffic | None = None
                 unusable: UnusableCertificates | None = None
+                positions: tuple[int, ...] | None = None
                 while True:
                     self._due.clear()
                     state, failing = self._store.state, self.failing_origins
@@ -159,6 +160,9 @@ class EdgeLease:
                     if self.unusable != unusable:
                         unusable = self.unusable
                         await edge_nodes.report_unusable(session, self._node_id, unusable)
+                    if state.positions != positions:
+                        positions = state.positions
+                        await edge_nodes.report_positions(session, self._node_id, positions)
                     self.note_reached()
                     if not await self._check_monitors_and_lease(session):
                         return
