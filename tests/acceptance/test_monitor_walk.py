@@ -38,7 +38,8 @@ def test_the_walk_through_monitor_works_as_printed(tmp_path: Path) -> None:
     env = environment(tmp_path / "state", CHECK_INTERVAL_SECONDS="1")
     with Demo.started(env=env, cwd=tmp_path) as demo:
         demo.read_until("Ctrl-C ends everything")
-        api, _, application_id = demo.line_after("The API").partition("  applicationId: ")
+        api, _, application_id = demo.line_after("The API, with a form for each call").partition("  applicationId: ")
+        api = api.removesuffix("/docs/api")
         zone, sink = (
             demo.line_after(title).removeprefix("curl ")
             for title in ("The customers' DNS zone, to change with PUT and DELETE", "The webhooks it has received")
