@@ -213,6 +213,8 @@ _STRICT_HEAD = re.compile(
     rb"(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t \x21-\x7e\x80-\xff]*)+\r\n\r\n"
 )
 _STRICT_CHUNK = re.compile(rb"([1-9a-f][0-9a-f]*)\r\n")
+# The last chunk and the trailers behind it, as strict as a head's fields.
+_STRICT_END = re.compile(rb"0\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t \x21-\x7e\x80-\xff]*\r\n)*\r\n")
 
 
 def check_spelling(request: Request) -> None:
@@ -235,7 +237,7 @@ def _unchunked(coded: bytes) -> bytes | None:
             return None
         content += coded[match.end() : end]
         position = end + 2
-    return content if coded[position:] == b"0\r\n\r\n" else None
+    return content if _STRICT_END.fullmatch(coded, position) else None
 
 
 def check_same_request(sent: Request, arrived: Request) -> None:
