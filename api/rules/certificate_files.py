@@ -1,4 +1,4 @@
-"""What a partner's own certificate has to be: its chain and key, read from PEM, and a request for one. Pure.
+"""What a partner's own certificate has to be: its chain and key, read from PEM, and a request for one.
 
 The bytes are foreign. Their length, the number of certificates and the sizes of keys are bounded before anything is
 computed with them, so that none costs more than a few milliseconds.
@@ -45,7 +45,7 @@ _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
 
 
 class CertificateUnusable(FrontageError):
-    """A certificate or key that is not served. `code` is for programs; the text says what to do."""
+    """A certificate or key that edges cannot serve. `code` is for programs; the text says what to do."""
 
     def __init__(self, code: str, words: str) -> None:
         super().__init__(words)
@@ -161,7 +161,7 @@ def _read_certificates(text: str) -> list[x509.Certificate]:
     try:
         return [x509.load_pem_x509_certificate(block) for block in blocks]
     except ValueError as error:
-        words = "a certificate cannot be read: see what `openssl x509 -in FILE -text` says, and send it again whole"
+        words = "a certificate cannot be parsed: check the file with `openssl x509 -in FILE -text`, and send it whole"
         raise CertificateUnusable("certificate_invalid", words) from error
 
 

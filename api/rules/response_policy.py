@@ -1,4 +1,4 @@
-"""What an application may have its domains' responses carry, as it is stored and as edges read it. Pure.
+"""What an application may have its domains' responses carry, as it is stored and as edges read it.
 
 Rules
     a field is added where the origin's response has none of that name, so an origin's own word stands

@@ -77,7 +77,7 @@ class PreparationService:
         return await self.find(application, request.name), await find_issuer(self._database)
 
     async def check(self, application: Application, request: EnrolmentRequest) -> None:
-        """Refuse a domain that cannot be prepared, whatever its DNS says. Raises: `Refused`."""
+        """Check the rules that need no DNS. Raises: `Refused` for a domain that cannot be prepared."""
         if self.preparing.claims.delegations.zone is None:
             raise Refused(NOT_PREPARABLE, hint="the operator of this service sets FRONTAGE_ACME_DNS_ZONE first")
         refused = await self.preparing.check(application, request)
@@ -166,7 +166,7 @@ class PreparationService:
                 return "The DNS leads here, and visitors are served. There is nothing left to do."
 
     def try_out(self, domain: str) -> str:
-        """Return the command that shows the domain as the edges serve it, whatever the DNS says."""
+        """Return the curl command that asks an edge for the domain directly, without DNS."""
         url = self.settings.https_url(domain)
         port = url.removeprefix(f"https://{domain}").strip("/:") or "443"
         servers = self.settings.service_servers

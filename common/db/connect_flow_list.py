@@ -226,7 +226,7 @@ async def read_funnel(connection: Connection, application_id: str, since: dateti
 
 
 def count_steps(counts: _Counts) -> tuple[StepCount, ...]:
-    """Return the count of each step, in their order. Pure."""
+    """Return the count of each step, in their order."""
     return tuple(
         StepCount(
             step,

@@ -139,7 +139,7 @@ async def list_former_holders(connection: Connection, domain: str) -> list[Forme
 async def list_given_up(
     connection: Connection, application_id: str, *, after: str = "", most: int = 50
 ) -> list[GivenUp]:
-    """Return the names that the application gave up within `REMEMBERED_DAYS` and nobody has enrolled since, by name."""
+    """Return the names that the application gave up within `REMEMBERED_DAYS` and that are free, sorted by name."""
     rows = await connection.fetch(
         "select domain, released_at from former_holders f where application_id = $1 and target_until is null"
         ' and domain collate "C" > $2 and released_at > now() - make_interval(days => $3)'

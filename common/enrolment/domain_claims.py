@@ -107,7 +107,7 @@ class DomainClaims:
     async def assess_delegated(self, application: Application, name: DomainName) -> tuple[Assessment, Delegate]:
         """Assess an application's claim to a domain by its delegated challenge, wherever the domain leads.
 
-        The findings say nothing. Without the delegation to the application the assessment says nothing either.
+        The assessment has no findings. It is meant only where the delegate is the application.
         """
         standing, holder = await self._find_standing(application, name)
         if (verdict := self._refuse_outright(name, standing)) is not None:

@@ -1,4 +1,4 @@
-"""What each reader is told of a refused enrolment: one row for each code, with the words for all three.
+"""The messages for a refused enrolment: one row for each code, with the text for each of three readers.
 
 partner   the hint beside the error of POST and PUT of Power and Secure; None where `api.services.enrolment_refusals`
           makes it of the case, such as of the application's id

@@ -1,4 +1,4 @@
-"""Proves, in slices, that what the replica stores is what its checksum says, and so what Postgres has.
+"""Checks, a slice at a time, that the stored entries still match the checksum that was compared with Postgres.
 
 The checksum is kept up to date with each change, and compared with the feed's at each catch-up. It does not show what
 has changed on the disk since. So all that is stored is read again in the order of its names, a slice at each renewal of

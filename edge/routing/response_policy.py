@@ -1,4 +1,4 @@
-"""Fields that an application has its domains' responses carry, compiled once for a route. Pure.
+"""Fields that an application has its domains' responses carry, compiled once for a route.
 
 A field is added where the origin's response has none of that name: what an origin states itself stands. RFC 6797 §7.2:
 Strict-Transport-Security is never sent over plain HTTP.

@@ -1,4 +1,4 @@
-"""The files that run the roles in containers on several machines: Kubernetes' manifests, a compose file. Pure."""
+"""The files that run the roles in containers on several machines: Kubernetes' manifests, a compose file."""
 
 from __future__ import annotations
 

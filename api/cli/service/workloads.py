@@ -1,4 +1,4 @@
-"""What each role needs of what runs it, be it systemd, a container or Kubernetes: one description for all. Pure."""
+"""What each role needs of what runs it, be it systemd, a container or Kubernetes: one description for all."""
 
 from __future__ import annotations
 
