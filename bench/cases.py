@@ -10,6 +10,10 @@ from fnmatch import fnmatchcase
 HTTP, HTTPS = "http", "https"
 KB, KB_64, MB = "/1k", "/64k", "/1m"
 DIFFERENT = "/different"  # 1 KB, with an ETag, a cookie and a request id of its own in each response
+SIZED = "/sized"  # as DIFFERENT, behind it one of the sizes
+SIZED_BYTES = {f"{SIZED}-{size}": size for size in (200, 1_000, 3_000, 8_000, 20_000)}
+NOT_MODIFIED, MISSING, REDIRECT = "/not-modified", "/missing", "/redirect"
+TWO_COOKIES, MANY_FIELDS, GZIP = "/two-cookies", "/many-fields", "/gzip"
 BODY_BYTES = {KB: 1024, KB_64: 65_536, MB: 1 << 20}
 
 
@@ -19,6 +23,9 @@ class Load(Enum):
     TYPICAL = "pages, JSON, posts, forms, 304s and redirects; no two requests and no two responses alike"
     SAME = "the same request again and again"
     VARIED = "every header block different"
+    SIZES = "every header block different, one of five targets after another"
+    LONG_COOKIES = "every header block different, 2 KB of cookies in each"
+    SHORT = "every header block different; a connection ends behind one to ten requests"
     POST = "every header block different, with a body of 200 bytes of JSON"
     HOST_LAST = "the same request again and again, its Host last"
     HOST_LAST_VARIED = "every header block different, Host last"
@@ -104,6 +111,20 @@ CASES = (
         CostLimit(1.35, "nginx"),
         is_origin_secure=True,
         logs=True,
+    ),
+    *(
+        Case(f"http-{key}", f"http, varied, responses differ, {what}", HTTP, load, path)
+        for key, what, load, path in (
+            ("sizes", "0.2 to 20 KB", Load.SIZES, SIZED),
+            ("304", "304", Load.VARIED, NOT_MODIFIED),
+            ("404", "404", Load.VARIED, MISSING),
+            ("302", "302", Load.VARIED, REDIRECT),
+            ("two-cookies", "Set-Cookie twice", Load.VARIED, TWO_COOKIES),
+            ("long-cookies", "2 KB of cookies", Load.LONG_COOKIES, DIFFERENT),
+            ("fields", "30 fields", Load.VARIED, MANY_FIELDS),
+            ("gzip", "gzip", Load.VARIED, GZIP),
+            ("short", "1 to 10 requests a connection", Load.SHORT, DIFFERENT),
+        )
     ),
     Case("http-1k", "http 1 KB", HTTP, Load.SAME, bar=CostLimit(1, "nginx")),
     Case("http-1k-varied", "http 1 KB, varied", HTTP, Load.VARIED, bar=CostLimit(1.25, "nginx")),

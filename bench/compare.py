@@ -62,14 +62,18 @@ _ORIGIN = """
     listen 127.0.0.1:{port} backlog=4096; listen 127.0.0.1:{secure_port} ssl backlog=4096; root {files};
     ssl_certificate {certificate}; ssl_certificate_key {certificate};
     location = /1k {{ return 200 "{body}"; }}
-    location = /different {{
-      add_header ETag "\\"$request_id\\""; add_header X-Request-Id $request_id;
-      add_header Set-Cookie "session=$request_id; Path=/; HttpOnly";
-      return 200 "{body}";
-    }}
     {locations}
   }}
 """
+
+
+_DIFFERENT = """
+      add_header ETag "\\"$request_id\\"" always; add_header X-Request-Id $request_id always;
+      add_header Set-Cookie "session=$request_id; Path=/; HttpOnly" always;
+"""
+_POLICIES = "".join(f'add_header X-Policy-{number} "a value of some length that stays"; ' for number in range(21))
+_ZIPPED = "add_header Content-Encoding gzip; add_header Vary Accept-Encoding;"
+_SECOND_COOKIE = 'add_header Set-Cookie "seen=$request_id; path=/";'
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +213,7 @@ async def _origins(directory: Path) -> AsyncIterator[Sites]:
         certificate=certificates / f"{SECURE_HOST}.pem",
         files=files,
         body="x" * BODY_BYTES[cases.KB],
-        locations=typical.nginx_locations(),
+        locations="".join(_locations()) + typical.nginx_locations(),
     )
     argv = module("bench.quick_origin", str(socket_port))
     async with (
@@ -220,11 +224,27 @@ async def _origins(directory: Path) -> AsyncIterator[Sites]:
         yield Sites(origins, certificates)
 
 
+def _locations() -> Iterator[str]:
+    """Yield the locations of responses that differ, but for those of the typical mix."""
+    body = "x" * BODY_BYTES[cases.KB]
+    for path, answer in {
+        cases.DIFFERENT: f'return 200 "{body}";',
+        cases.NOT_MODIFIED: "return 304;",
+        cases.MISSING: f'return 404 "{body}";',
+        cases.REDIRECT: "return 302 /from/$request_id;",
+        cases.TWO_COOKIES: f'{_SECOND_COOKIE} return 200 "{body}";',
+        cases.MANY_FIELDS: f'{_POLICIES} return 200 "{body}";',
+        cases.GZIP: f'{_ZIPPED} return 200 "{body}";',
+        **dict.fromkeys(cases.SIZED_BYTES, "etag off;"),  # a file
+    }.items():
+        yield f"location = {path} {{ {_DIFFERENT} {answer} }}\n"
+
+
 def _lay_out(directory: Path) -> tuple[Path, Path]:
     """Write what the origins answer with, and the hosts' certificates; return both directories."""
     directory.chmod(0o755)  # nginx' worker is another user when we are root
     files, certificates = directory / "files", directory / "certificates"
-    for path, size in (dict(heads.read_page().files) | BODY_BYTES).items():
+    for path, size in (dict(heads.read_page().files) | BODY_BYTES | cases.SIZED_BYTES).items():
         file = files / path.removeprefix("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"x" * size)
@@ -270,12 +290,19 @@ class _Loads:
         url = f"{case.scheme}://{_host(case)}:{port}{case.path}"
         if case.load in _STREAMS:
             return await h2load.run(url, streams=_STREAMS[case.load], seconds=seconds, core=LOAD_CORE)
-        return await wrk.run(url, self._requests(case), seconds=seconds, core=LOAD_CORE)
+        is_refused = case.path == cases.MISSING
+        return await wrk.run(url, self._requests(case), seconds=seconds, core=LOAD_CORE, is_refused=is_refused)
 
     def _requests(self, case: Case) -> list[bytes]:
         match case.load:
             case Load.VARIED:
                 return heads.varied(_host(case), case.path)
+            case Load.SIZES:
+                return heads.of_paths(HOST, list(cases.SIZED_BYTES))
+            case Load.LONG_COOKIES:
+                return heads.long_cookies(HOST, case.path)
+            case Load.SHORT:
+                return heads.ending(heads.varied(HOST, case.path))
             case Load.TYPICAL:
                 return self._typical
             case Load.POST:

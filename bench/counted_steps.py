@@ -38,6 +38,7 @@ _ANSWERS: Final = answers.varied()[:REQUESTS]
 EMPTY: Final = "nothing"
 """The step that costs what going round the requests does."""
 _ADDRESS: Final = "127.0.0.1"
+_END: Final = b"\r\n\r\n"
 
 
 class DiscardingTransport:
@@ -73,8 +74,8 @@ class RequestSteps:
         template = HeadTemplate.learn(self._raws[0], self._raws[1], self._heads[1])
         assert template is not None
         self._template = template
-        self._answer_heads = [answer[: answer.find(b"\r\n\r\n") + 4] for answer in _ANSWERS]
-        self._parsed = [response.parse(raw, b"GET") for raw in self._answer_heads]
+        self._answer_heads = [answer.partition(_END)[0] for answer in _ANSWERS]
+        self._parsed = [response.parse(raw + _END, b"GET") for raw in self._answer_heads]
         before, raw, parsed = self._answer_heads[0], self._answer_heads[1], self._parsed[1]
         answer_template = ResponseTemplate.learn(before, raw, parsed, self._heads[0], frozenset())
         assert answer_template is not None
@@ -149,7 +150,7 @@ class RequestSteps:
 
     def _parse_answers(self) -> None:
         for raw in self._answer_heads:
-            response.parse(raw, b"GET")
+            response.parse(raw + _END, b"GET")
 
     def _rewrite_answers(self) -> None:
         head, route, date_field = self._heads[0], self._forwards[0].route, self._worker.date_field

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 RECORDED_PAGE = Path(__file__).with_name("recorded_page.json")
@@ -68,6 +69,23 @@ def long_cookies(host: str, path: str) -> list[bytes]:
         request.replace(b"theme=light", b"theme=light; consent=%01900x" % number)
         for number, request in enumerate(varied(host, path))
     ]
+
+
+def of_paths(host: str, paths: Sequence[str]) -> list[bytes]:
+    """Return requests as `varied` does, for one of the paths after another."""
+    return [_variant(number, host, paths[number % len(paths)]) for number in range(VARIANTS)]
+
+
+def ending(requests: Iterable[bytes]) -> list[bytes]:
+    """Return the same requests, of which some end their connection: the first to the tenth behind the last, in turn."""
+    found: list[bytes] = []
+    lengths = cycle(range(1, 11))
+    left = next(lengths)
+    for request in requests:
+        left -= 1
+        found.append(request if left else request[:-2] + b"Connection: close\r\n\r\n")
+        left = left or next(lengths)
+    return found
 
 
 def host_last(requests: Iterable[bytes]) -> list[bytes]:

@@ -21,8 +21,10 @@ end
 
 function done(summary, latency)
   local errors = summary.errors
+  -- WRK_REFUSED: each response is to be one
+  local refused = os.getenv("WRK_REFUSED") and summary.requests - errors.status or errors.status
   io.write(string.format(
     '{"requests": %d, "errors": %d, "p50_us": %d, "p99_us": %d, "seconds": %.3f, "bytes": %.0f}\n',
-    summary.requests, errors.connect + errors.read + errors.write + errors.status + errors.timeout,
+    summary.requests, errors.connect + errors.read + errors.write + refused + errors.timeout,
     latency:percentile(50), latency:percentile(99), summary.duration / 1e6, summary.bytes))
 end

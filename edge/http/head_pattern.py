@@ -8,6 +8,7 @@ and values are validated by `bytes.translate` with a table that maps allowed oct
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,10 +19,11 @@ _VALUE: Final = bytes(octet if octet in _VALUE_OCTETS else 0x20 for octet in ran
 class HeadPattern:
     """Finds the values in heads: a start with groups of its own, then a constant part, a value, …, a constant part.
 
-    That last one is `end`, and `tail` its place: most other heads differ there, which costs a tenth of a match to see.
+    That last one is `end`, and `tail` its place: many other heads differ there, which costs a tenth of a match to see.
+    Without a start, the first one is `beginning`, and `lead` its place.
     """
 
-    __slots__ = ("_head", "_match", "end", "tail")
+    __slots__ = ("_head", "_match", "beginning", "end", "lead", "tail")
 
     def __init__(self, constants: Sequence[bytes], start: re.Pattern[bytes] | None = None, line: bytes = b"") -> None:
         """Compile the pattern. `start` validates its own groups; `line` makes the same start of them."""
@@ -29,8 +31,10 @@ class HeadPattern:
         source = start.pattern if start is not None else b""
         self._match = re.compile(source + rb"([^\r]*+)".join(gaps), re.DOTALL).fullmatch
         self._head = line + with_gaps(constants)
+        self.beginning: Final = constants[0]
+        self.lead: Final = slice(len(self.beginning))
         self.end: Final = constants[-1]
-        self.tail: Final = slice(-len(self.end), None)
+        self.tail: Final = slice(-len(self.end) or sys.maxsize, None)
 
     def read(self, head: bytes) -> tuple[bytes, ...] | None:
         """Return the groups of a head, all of valid octets; None for a head that differs in more."""

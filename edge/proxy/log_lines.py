@@ -40,7 +40,8 @@ _THREE_DIGITS: Final = tuple(f"{number:03}" for number in range(1000))
 class LoggedConnection:
     """What the lines of a client's connection state again and again, in the words of the one format that is written.
 
-    `usual` was made for requests of the same `facts` and `route`; `agent` states the User-Agent that stands at
+    `usual` was made for requests of the same `route`, and of the same `facts` where the client may state another's
+    address; `agent` states the User-Agent that stands at
     `agent_at` of the forwarded fields, with the line `agent_line`.
     """
 
@@ -123,12 +124,18 @@ class JsonLines:
             and exchange is not None
             and exchange.failure is None
             and refusal is None
-            and (not self._states_user_agent or self._knows_agent(connection, head.kept))
+            and (
+                not self._states_user_agent
+                or head.kept[connection.agent_at] == connection.agent_line
+                or self._can_state_agent(connection, head.kept)
+            )
             and (not connection.is_trusted or _is_plain(request_id.encode()))
         ):
             path = head.target.partition(b"?")[0]
             if not (_QUOTE in path or _BACKSLASH in path or len(path) > _MAX_PATH):  # else all of a target is plain
-                if connection.facts is not head.fields or connection.route is not exchange.route:
+                if connection.route is not exchange.route or (
+                    connection.is_trusted and connection.facts is not head.fields
+                ):
                     self._learn(connection, head.fields, exchange.route)
                 scheme, client, domain, application = connection.usual
                 second = int(at)
@@ -161,14 +168,12 @@ class JsonLines:
         connection.usual = (
             f',"scheme":"{connection.scheme}","bytes_down":',
             f'{tls},"client":"{connection.client.origin(facts.forwarded_for)}","method":"',
-            f'","domain":"{facts.host}","path":"',
+            f'","domain":"{route.domain}","path":"',
             f'","application":"{route.application_id}","seconds":',
         )
 
-    def _knows_agent(self, connection: LoggedConnection, kept: bytes) -> bool:
+    def _can_state_agent(self, connection: LoggedConnection, kept: bytes) -> bool:
         """Have the connection's `agent` state the request's; False where that needs escaping."""
-        if kept[connection.agent_at] == connection.agent_line:
-            return True
         agent = _user_agent(kept)
         if agent is not None and not _is_plain(agent):
             return False

@@ -147,10 +147,10 @@ class RequestMemory:
     def recall_upload(self, data: bytes) -> bytes | None:
         """Recall a request with a body that `data` begins with. Return what follows its head, or None."""
         recent = self._recent
-        end = data.find(b"\r\n\r\n") + 4
-        if not 4 < end <= recent.max_bytes:
+        raw, end_of_head, body = data.partition(b"\r\n\r\n")
+        raw += end_of_head
+        if not end_of_head or len(raw) > recent.max_bytes:
             return None
-        raw = data[:end]
         template = self._template
         groups = template.read(raw) if template is not None and raw[template.tail] == template.end else None
         if template is None or groups is None:
@@ -168,7 +168,7 @@ class RequestMemory:
             return None
         if known.generation != recent.routes.generation and not known.holds_in(recent.routes):
             return None
-        return data[end:] if self._is_upload_taken(known, template, groups) else None
+        return body if self._is_upload_taken(known, template, groups) else None
 
     def _is_upload_taken(self, known: KnownFields, template: HeadTemplate, groups: tuple[bytes, ...]) -> bool:
         method, target = groups[0], groups[1]

@@ -18,9 +18,10 @@ from edge.proxy.request_relay import RequestRelay
 from edge.routing import root_redirects
 from edge.routing.response_policy import add_fields
 from edge.routing.response_rewriting import rewrite, rewrite_interim
+from edge.routing.response_template import ResponseTemplate
 from edge.transport.deferred_work import BYTES_AT_ONCE, INTERIM_BYTES_AT_ONCE
 from edge.upstream.connection import UpstreamConnection
-from edge.upstream.response_memory import MAX_REMEMBERED_BYTES
+from edge.upstream.response_memory import MAX_REMEMBERED_BYTES, shape_of
 
 # Origins send more than clients may: Set-Cookie and policies.
 MAX_RESPONSE_HEAD_BYTES: Final = 65_536
@@ -83,16 +84,15 @@ class ResponseRelay(RequestRelay):
         keep_alive = self.head.fields.keep_alive and self.request_is_complete and not self._context.is_draining
         if upstream is not None and self.head.minor and not self._response_head:
             last = upstream.last_response
-            if (
-                last is not None
-                and data.startswith(last[0])
-                and last[1] is keep_alive
-                and last[2] is (self.head.method == b"HEAD")
-            ):
-                self._client_keeps_alive = keep_alive
-                self._respond(last[3], last[4], data[len(last[0]) :])
-                return
-            if self._respond_as_before(data, upstream, keep_alive=keep_alive):
+            if last is not None:
+                end = len(last[0])
+                if data[:end] == last[0] and last[1] is keep_alive and last[2] is (self.head.method == b"HEAD"):
+                    self._client_keeps_alive = keep_alive
+                    self._respond(last[3], last[4], data[end:])
+                    return
+            raw, end_of_head, rest = data.partition(b"\r\n\r\n")
+            self._client_keeps_alive = keep_alive
+            if end_of_head and self._respond_as_before(raw, rest, upstream):
                 return
         searched = max(0, len(self._response_head) - 3) if data else 0
         interim_bytes = 0
@@ -123,27 +123,39 @@ class ResponseRelay(RequestRelay):
                 self._defer()
                 return
 
-    def _respond_as_before(self, data: bytes, upstream: UpstreamConnection, *, keep_alive: bool) -> bool:
-        """Respond with the head that `data` begins with, if it is like those that the origin sent before."""
-        head = self.head
-        is_for_head = head.method == b"HEAD"
-        end = data.find(b"\r\n\r\n") + 4
-        if not 4 < end <= MAX_REMEMBERED_BYTES:
+    def _respond_as_before(self, raw: bytes, data: bytes, upstream: UpstreamConnection) -> bool:
+        """Respond with the head, if it is like those that the origin sent before; `data` follows its empty line."""
+        is_for_head = self.head.method == b"HEAD"
+        if len(raw) > MAX_REMEMBERED_BYTES:
             return False
-        raw = data[:end]
-        template = upstream.responses.find((raw[9:12], raw.count(b"\n"), is_for_head))
-        if template is None or (raw[9:10] == b"3" and head.target[1:2] in (b"", b"?")):  # or `_request_other_root`
-            return False
-        scheme, date_field = self.client.scheme, self._context.date_field
-        found = template.rewrite(raw, head, self.route, scheme, date_field, keep_alive=keep_alive)
-        if found is None:
-            return False
+        template, found = upstream.template, None
+        if (
+            template is not None
+            and template.is_for_head is is_for_head
+            and raw[template.lead] == template.beginning
+            and raw[template.tail] == template.end
+        ):
+            found = self._rewrite_by(template, raw)
+        if template is None or found is None:
+            template = upstream.responses.find(shape_of(raw, is_for_head=is_for_head))
+            if template is None or template is upstream.template:
+                return False
+            found = self._rewrite_by(template, raw)
+            if found is None:
+                return False
+            upstream.template = template
         answer, rewritten = found
         if template.is_repeatable:
-            upstream.remember_last((raw, keep_alive, is_for_head, answer, rewritten))
-        self._client_keeps_alive = keep_alive
-        self._respond(answer, rewritten, data[end:])
+            upstream.remember_last((raw + b"\r\n\r\n", self._client_keeps_alive, is_for_head, answer, rewritten))
+        self._respond(answer, rewritten, data)
         return True
+
+    def _rewrite_by(self, template: ResponseTemplate, raw: bytes) -> tuple[ResponseHead, bytes] | None:
+        """Return the response and its rewritten head; None where the template does not read it."""
+        head, keep_alive, date_field = self.head, self._client_keeps_alive, self._context.date_field
+        if template.is_redirect and head.target[1:2] in (b"", b"?"):  # `_request_other_root` may have to
+            return None
+        return template.rewrite(raw, head, self.route, self.client.scheme, date_field, keep_alive=keep_alive)
 
     def _rewrite(
         self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection | None, *, keep_alive: bool

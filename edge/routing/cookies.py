@@ -26,6 +26,11 @@ def map_back(route: Route, cookie: bytes, domain: bytes) -> bytes:
     return b";".join([pair, *(attribute for attribute in mapped if attribute is not None)])
 
 
+def names_domain(attributes: bytes) -> bool:
+    """Return whether what becomes of the attributes may depend on more of a route than its paths."""
+    return b"domain" in attributes.lower()
+
+
 def _attribute(route: Route, attribute: bytes, domain: bytes) -> bytes | None:
     """Return the attribute as it goes on; None for one that is dropped."""
     name, equals, value = attribute.partition(b"=")

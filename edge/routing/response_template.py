@@ -15,24 +15,24 @@ from typing import Final
 from edge.http.head_pattern import HeadPattern, with_gaps
 from edge.http.request import RequestHead
 from edge.http.response import ResponseHead
-from edge.routing import mapping
+from edge.routing import cookies, mapping
 from edge.routing.response_rewriting import asked_from, connection_lines, framing_lines
 from edge.routing.route import Route
 
 _MAX_VALUES: Final = 16
-_MAX_ATTRIBUTES: Final = 16  # of a route's cookies, as mapped; more are mapped anew
+_MAX_ATTRIBUTES: Final = 16  # of cookies, as mapped, with and without a domain each; more are mapped anew
 _MAX_ATTRIBUTE_BYTES: Final = 512  # longer ones are mapped each time
 _MAX_LENGTH_DIGITS: Final = 18
 _LENGTH: Final = b"content-length"
-_BLANKS: Final = (b" ", b"\t")
+_FIRST_VISIBLE: Final = b"!"
 _UNFRAMED_STATUSES: Final = frozenset({b"204", b"304"})  # a length of theirs frames nothing
 
 
 class ResponseTemplate(HeadPattern):
     """Heads of one origin's responses that differ in values of forwarded fields, and in the length of the body, only.
 
-    Made by `learn`, for requests of HTTP/1.1 that are HEAD or are not, as the one it was learnt from. `varying` are the
-    names, in lower case, of the fields whose values are read.
+    Made by `learn`, for requests of HTTP/1.1 that are HEAD or are not (`is_for_head`), as the one it was learnt from.
+    `varying` are the names, in lower case, of the fields whose values are read.
     """
 
     __slots__ = (
@@ -45,6 +45,9 @@ class ResponseTemplate(HeadPattern):
         "_length_at",
         "_mapped",
         "_route",
+        "_with_domain",
+        "is_for_head",
+        "is_redirect",
         "is_repeatable",
         "varying",
     )
@@ -52,14 +55,17 @@ class ResponseTemplate(HeadPattern):
     def __init__(self, lines: _Lines, answer: ResponseHead, request: RequestHead) -> None:
         super().__init__(lines.constants)
         self.varying: Final = frozenset(lines.names)
+        self.is_for_head: Final = request.method == b"HEAD"
+        self.is_redirect: Final = 300 <= answer.status < 400
         self._answer = answer
         self._is_dated = b"date" in self.varying
         self._mapped = [(at, name) for at, name in enumerate(lines.names) if mapping.is_mapped(name)]
         self.is_repeatable: Final = self._is_dated and not self._mapped  # as `RewrittenHead` states it
         self._length_at = lines.names.index(_LENGTH) if _LENGTH in self.varying else None
-        self._route: Route | None = None  # that `_attributes` were mapped for, with the authority
+        self._route: Route | None = None  # that attributes of cookies were mapped for, with the authority
         self._authority = b""
         self._attributes: dict[bytes, bytes] = {}
+        self._with_domain: dict[bytes, bytes] = {}
         kept = with_gaps(lines.forwarded) + (b"" if self._is_dated else b"%b")
         if self._length_at is None:
             kept += _escaped(framing_lines(answer, request))
@@ -74,11 +80,12 @@ class ResponseTemplate(HeadPattern):
     ) -> ResponseTemplate | None:
         """Return what `raw`, which was read as `answer`, has in common with the head before it; None for too little.
 
-        Fields named in `varying` differed earlier. Compiling the pattern takes a fraction of a millisecond.
+        Both are without the empty line. Fields named in `varying` differed earlier. Compiling the pattern takes a
+        fraction of a millisecond.
         """
         if answer.status < 200 or answer.upgrade or request.minor == 0:
             return None
-        old, new = before.split(b"\r\n")[:-2], raw.split(b"\r\n")[:-2]
+        old, new = before.split(b"\r\n"), raw.split(b"\r\n")
         if len(old) != len(new) or old[0] != new[0]:
             return None
         lines = _Lines(answer.status_line, new[0], answer.kept)
@@ -86,7 +93,6 @@ class ResponseTemplate(HeadPattern):
         for line_before, line in zip(old[1:], new[1:], strict=True):
             if not lines.add(line_before, line, varying, reads_length=reads_length):
                 return None
-        lines.constants[-1] += b"\r\n\r\n"
         return cls(lines, answer, request) if len(lines.names) <= _MAX_VALUES else None
 
     def rewrite(
@@ -99,7 +105,10 @@ class ResponseTemplate(HeadPattern):
         *,
         keep_alive: bool,
     ) -> tuple[ResponseHead, bytes] | None:
-        """Return the response, and its head as the client gets it; None for a head that must be parsed."""
+        """Return the response, and its head as the client gets it; None for a head that must be parsed.
+
+        `raw` is without the empty line.
+        """
         values = self.read(raw)
         if values is None:
             return None
@@ -124,7 +133,7 @@ class ResponseTemplate(HeadPattern):
         authority = request.fields.host_as_received
         for at, name in self._mapped:
             value = values[at]
-            if value[:1] in _BLANKS:
+            if value < _FIRST_VISIBLE:
                 value = value.lstrip(b" \t")
             if name == b"set-cookie":
                 mapped[at] = self._map_cookie(route, value, authority)
@@ -138,14 +147,29 @@ class ResponseTemplate(HeadPattern):
         pair, semicolon, attributes = value.partition(b";")
         if not semicolon:
             return pair
-        if route is not self._route or authority != self._authority or len(self._attributes) >= _MAX_ATTRIBUTES:
-            self._route, self._authority, self._attributes = route, authority, {}
+        if route is not self._route or authority != self._authority:
+            self._use_route(route, authority)
         mapped = self._attributes.get(attributes)
+        return pair + (self._map_attributes(route, attributes, authority) if mapped is None else mapped)
+
+    def _use_route(self, route: Route, authority: bytes) -> None:
+        """Map cookies for this route and authority: what depends on paths only holds for all domains with the same."""
+        before = self._route
+        if before is None or before.base_path != route.base_path or before.root_paths != route.root_paths:
+            self._attributes.clear()
+        self._with_domain.clear()
+        self._route, self._authority = route, authority
+
+    def _map_attributes(self, route: Route, attributes: bytes, authority: bytes) -> bytes:
+        known = self._with_domain if cookies.names_domain(attributes) else self._attributes
+        mapped = known.get(attributes)
         if mapped is None:
             mapped = mapping.map_value(route, b"set-cookie", b";" + attributes, b"", authority)
+            if len(known) >= _MAX_ATTRIBUTES:
+                known.clear()
             if len(attributes) <= _MAX_ATTRIBUTE_BYTES:
-                self._attributes[attributes] = mapped
-        return pair + mapped
+                known[attributes] = mapped
+        return mapped
 
 
 class _Lines:

@@ -27,10 +27,13 @@ _CLIENT_HELLO = 1
 _RECORD_HEADER_BYTES = 5
 _MESSAGE_HEADER_BYTES = 4
 _VERSION_AND_RANDOM_BYTES = 2 + 32
-_TLS12 = b"\x03\x03"
-_TLS13 = b"\x03\x04"
+_MAJOR_VERSION = 3
+_TLS12 = 0x0303
+_TLS13 = 0x0304
 _read_extension_header = struct.Struct(">HH").unpack_from  # type, length
 _EXTENSION_HEADER_BYTES = 4
+_read_start = struct.Struct(">BBxHB").unpack_from  # of a record: type, version, length; type of the message
+_read_word = struct.Struct(">H").unpack_from
 _NAME_HEADER = struct.Struct(">HBH")  # length of the list, type, length of its one name
 _SERVER_NAME, _SUPPORTED_GROUPS, _ALPN, _SUPPORTED_VERSIONS, _KEY_SHARE = 0, 10, 16, 43, 51
 FINITE_FIELDS = range(0x0100, 0x0200)
@@ -70,6 +73,8 @@ class ClientHelloPeek:
 
     def feed(self, data: bytes) -> ClientHello | Failure | None:
         """Return the hello or why it is refused; None while more bytes are needed. Not to be fed afterwards."""
+        if not self._seen_bytes and not self._unparsed and _is_one_record(data):  # by far the most frequent
+            return self._judge_whole(data[_RECORD_HEADER_BYTES:])
         # Nothing beyond the limit is looked at, however much a segment brings.
         unparsed = (self._unparsed + data)[: MAX_HELLO_BYTES + _RECORD_HEADER_BYTES]
         while unparsed:
@@ -92,7 +97,7 @@ class ClientHelloPeek:
         """Judge a record header as far as it is there; only the very first bytes can be NOT_TLS."""
         if start[0] != _HANDSHAKE_RECORD:
             return Failure.MALFORMED if self._seen_bytes else _judge_foreign(start)
-        if len(start) > 1 and start[1] != _TLS12[0]:
+        if len(start) > 1 and start[1] != _MAJOR_VERSION:
             return Failure.MALFORMED if self._seen_bytes else Failure.NOT_TLS
         if len(start) >= _RECORD_HEADER_BYTES:
             length = int.from_bytes(start[3:5])
@@ -113,12 +118,23 @@ class ClientHelloPeek:
             return Failure.TOO_LARGE
         if len(message) < end:
             return None
-        if len(message) > end:
-            return Failure.MALFORMED
+        return Failure.MALFORMED if len(message) > end else self._judge_whole(message)
+
+    def _judge_whole(self, message: bytes) -> ClientHello | Failure:
         try:
             return _parse(message, self._groups)
-        except (_Malformed, IndexError):
+        except (_Malformed, IndexError, struct.error):
             return Failure.MALFORMED
+
+
+def _is_one_record(data: bytes) -> bool:
+    """Return whether the data is one record, which holds one whole ClientHello."""
+    if not _RECORD_HEADER_BYTES + _MESSAGE_HEADER_BYTES <= len(data) <= MAX_HELLO_BYTES:
+        return False
+    record, version, length, message = _read_start(data)
+    is_whole: bool = length == len(data) - _RECORD_HEADER_BYTES
+    is_hello: bool = record == _HANDSHAKE_RECORD and version == _MAJOR_VERSION and message == _CLIENT_HELLO
+    return is_whole and is_hello and int.from_bytes(data[6:9]) == length - _MESSAGE_HEADER_BYTES
 
 
 def _judge_foreign(start: bytes) -> Failure | None:
@@ -142,12 +158,12 @@ def read_groups(hello: bytes) -> frozenset[int]:
 def _parse(message: bytes, groups: frozenset[int]) -> ClientHello | Failure:
     """Return what decides.
 
-    Raises: `_Malformed`, and IndexError for what ends too early.
+    Raises: `_Malformed`; IndexError and `struct.error` for what ends too early.
     """
     return _summarise(*_split(message), groups)
 
 
-def _split(message: bytes) -> tuple[bytes, dict[int, bytes]]:
+def _split(message: bytes) -> tuple[int, dict[int, bytes]]:
     """Return the version of old clients, and the extensions by type.
 
     Raises: as `_parse`.
@@ -155,21 +171,21 @@ def _split(message: bytes) -> tuple[bytes, dict[int, bytes]]:
     version_at = _MESSAGE_HEADER_BYTES
     session_at = version_at + _VERSION_AND_RANDOM_BYTES
     ciphers_at = session_at + 1 + message[session_at]
-    cipher_bytes = int.from_bytes(message[ciphers_at : ciphers_at + 2])
+    cipher_bytes = _read_word(message, ciphers_at)[0]
     compressions_at = ciphers_at + 2 + cipher_bytes
     end = compressions_at + 1 + message[compressions_at]
     if message[session_at] > 32 or not cipher_bytes or cipher_bytes % 2 or not message[compressions_at]:
         raise _Malformed
-    legacy_version = message[version_at : version_at + 2]
+    legacy_version = _read_word(message, version_at)[0]
     if end == len(message):  # RFC 5246 §7.4.1.2: a hello may end here
         return legacy_version, {}
-    if end + 2 + int.from_bytes(message[end : end + 2]) != len(message):
+    if end + 2 + _read_word(message, end)[0] != len(message):
         raise _Malformed
     return legacy_version, _extensions(message, end + 2)
 
 
 def _summarise(
-    legacy_version: bytes, extensions: dict[int, bytes], accepted_groups: frozenset[int]
+    legacy_version: int, extensions: dict[int, bytes], accepted_groups: frozenset[int]
 ) -> ClientHello | Failure:
     alpn = _parse_alpn(extensions[_ALPN]) if _ALPN in extensions else ()
     name = _parse_server_name(extensions[_SERVER_NAME]) if _SERVER_NAME in extensions else None
@@ -207,21 +223,20 @@ def _can_exchange_keys(extensions: dict[int, bytes], accepted: frozenset[int], *
 
 
 def _parse_groups(body: bytes) -> tuple[int, ...]:
-    groups = _only_vector(body, 2)
-    if len(groups) % 2:
-        raise _Malformed
-    return struct.unpack(f">{len(groups) // 2}H", groups)
+    return _words(_only_vector(body, 2))
 
 
 def _shared_groups(body: bytes) -> Iterator[int]:
     """Yield the groups of the shares, in the client's order (RFC 8446 §4.2.8). There may be none."""
-    shares, end = _vector(body, 0, 2)
-    if end != len(body):
+    end = len(body)
+    if _read_word(body, 0)[0] != end - 2:
         raise _Malformed
-    at = 0
-    while at < len(shares):
-        group = int.from_bytes(shares[at : at + 2])
-        _, at = _vector(shares, at + 2, 2)
+    at = 2
+    while at < end:
+        group, length = _read_extension_header(body, at)  # the same form
+        at += _EXTENSION_HEADER_BYTES + length
+        if at > end:
+            raise _Malformed
         yield group
 
 
@@ -244,28 +259,36 @@ def _vector(data: bytes, at: int, prefix_bytes: int) -> tuple[bytes, int]:
 
 
 def _only_vector(data: bytes, prefix_bytes: int) -> bytes:
-    body, end = _vector(data, 0, prefix_bytes)
-    if end != len(data) or not body:
+    length = len(data) - prefix_bytes
+    if length <= 0 or int.from_bytes(data[:prefix_bytes]) != length:
         raise _Malformed
-    return body
+    return data[prefix_bytes:]
+
+
+def _words(body: bytes) -> tuple[int, ...]:
+    """Return a list of numbers of two bytes each.
+
+    Raises: `struct.error`, where one lacks a byte.
+    """
+    return struct.unpack(f">{-(-len(body) // 2)}H", body)
 
 
 def _extensions(message: bytes, at: int) -> dict[int, bytes]:
     """Return the extensions from `at` to the message's end, by type.
 
     Written out flat: a browser sends some fifteen of them with every connection.
+
+    Raises: `_Malformed` and `struct.error`.
     """
     extensions: dict[int, bytes] = {}
-    size = len(message)
+    read, size, count = _read_extension_header, len(message), 0
     while at < size:
-        start = at + _EXTENSION_HEADER_BYTES
-        if start > size:
-            raise _Malformed
-        kind, length = _read_extension_header(message, at)
-        at = start + length
-        if at > size or kind in extensions:
-            raise _Malformed
-        extensions[kind] = message[start:at]
+        kind, length = read(message, at)
+        at += _EXTENSION_HEADER_BYTES
+        extensions[kind] = message[at : (at := at + length)]
+        count += 1
+    if at != size or count != len(extensions):  # the last is too short, or two are of one type
+        raise _Malformed
     return extensions
 
 
@@ -291,8 +314,5 @@ def _parse_alpn(body: bytes) -> tuple[bytes, ...]:
     return tuple(protocols)
 
 
-def _parse_versions(body: bytes) -> set[bytes]:
-    versions = _only_vector(body, 1)
-    if len(versions) % 2:
-        raise _Malformed
-    return {versions[at : at + 2] for at in range(0, len(versions), 2)}
+def _parse_versions(body: bytes) -> tuple[int, ...]:
+    return _words(_only_vector(body, 1))

@@ -18,8 +18,9 @@ from typing import Final, Protocol, cast
 from edge.http.request import RequestHead
 from edge.http.response import ResponseHead
 from edge.routing.response_rewriting import RewrittenHead
+from edge.routing.response_template import ResponseTemplate
 from edge.routing.route import Origin
-from edge.upstream.response_memory import MAX_REMEMBERED_BYTES, LastResponse, OriginResponses
+from edge.upstream.response_memory import MAX_REMEMBERED_BYTES, LastResponse, OriginResponses, shape_of
 
 FINAL_RESPONSE_BYTES: Final = 65_536
 
@@ -67,6 +68,7 @@ class UpstreamConnection(asyncio.Protocol):
         "responses",
         "sent_unsolicited_bytes",
         "served",
+        "template",
         "transport",
     )
 
@@ -97,6 +99,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.sent_unsolicited_bytes = False  # bytes that belong to no request
         self.idle_since = 0.0
         self.last_response: LastResponse | None = None
+        self.template: ResponseTemplate | None = None  # that read a response last
         self.responses = OriginResponses()  # the dispatcher sets those that the origin's connections share
         self._on_lost = on_lost
 
@@ -190,7 +193,8 @@ class UpstreamConnection(asyncio.Protocol):
         if rewritten.is_repeatable:
             self.last_response = raw, keep_alive, is_for_head, answer, rewritten.head
         if len(raw) <= MAX_REMEMBERED_BYTES:
-            self.responses.add((raw[9:12], raw.count(b"\n"), is_for_head), raw, answer, request)
+            raw = raw[:-4]  # without the empty line
+            self.responses.add(shape_of(raw, is_for_head=is_for_head), raw, answer, request)
 
     def pause_writing(self) -> None:
         """Pause the request: the origin does not read."""

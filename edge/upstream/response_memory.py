@@ -3,8 +3,8 @@
 A head is taken in the first of these ways that fits:
 
     the same bytes     as the last one of the connection whose rewriting depends on nothing else (`RewrittenHead`)
-    the same shape     as earlier ones of the origin, on any connection: its status and number of lines choose a
-                       `ResponseTemplate`, and that reads it
+    the same shape     as the last one of the connection, or as earlier ones of the origin, on any connection, whose
+                       status and number of lines choose a `ResponseTemplate`: that reads it
     else               `response.parse` and `rewrite`; what they made of it is remembered
 """
 
@@ -31,6 +31,11 @@ Shape: TypeAlias = "tuple[bytes, int, bool]"
 LastResponse: TypeAlias = "tuple[bytes, bool, bool, ResponseHead, bytes]"
 """A head that would be rewritten in the same way again: as received, whether the client's connection goes on,
 whether the request was HEAD, as read, as the client got it. A plain tuple: every response makes one."""
+
+
+def shape_of(raw: bytes, *, is_for_head: bool) -> Shape:
+    """Return the shape of a head, which is without the empty line."""
+    return raw[9:12], raw.count(b"\n"), is_for_head
 
 
 class _Learning:
@@ -90,7 +95,7 @@ class OriginResponses:
         self._bytes = remembered or RememberedBytes()
         self._learning: dict[Shape, _Learning] = {}
         self._templates: dict[Shape, ResponseTemplate] = {}
-        self.find = self._templates.get  # asked for each response: a call of Python's own less
+        self.find = self._templates.get  # asked for nearly each response: a call of Python's own less
 
     def add(self, shape: Shape, raw: bytes, answer: ResponseHead, request: RequestHead) -> None:
         """Learn from a head that had to be parsed."""

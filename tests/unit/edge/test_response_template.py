@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +17,7 @@ from edge.http.response import ResponseHead
 from edge.routing.response_rewriting import rewrite
 from edge.routing.response_template import ResponseTemplate
 from edge.routing.route import Route
-from edge.upstream.response_memory import MAX_REMEMBERED_BYTES, OriginResponses, ResponseMemories
+from edge.upstream.response_memory import MAX_REMEMBERED_BYTES, OriginResponses, ResponseMemories, shape_of
 from tests.unit.edge.test_mapping import PLAIN, ROUTE
 
 
@@ -22,8 +25,12 @@ def head(*lines: str, status: str = "200 OK") -> bytes:
     return "\r\n".join((f"HTTP/1.1 {status}", *lines, "", "")).encode("latin-1")
 
 
-def request(method: str = "GET") -> RequestHead:
-    return parse_request(f"{method} / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n".encode(), HeadLimits())
+def without_end(raw: bytes) -> bytes:
+    return raw.removesuffix(b"\r\n\r\n")
+
+
+def request(method: str = "GET", host: str = "shop.example.com") -> RequestHead:
+    return parse_request(f"{method} / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), HeadLimits())
 
 
 def date_field() -> bytes:
@@ -48,14 +55,15 @@ def facts(found: tuple[ResponseHead, bytes]) -> tuple[object, ...]:
 
 
 def learnt(before: bytes, raw: bytes, asked: RequestHead) -> ResponseTemplate | None:
-    return ResponseTemplate.learn(before, raw, response.parse(raw, asked.method), asked, frozenset())
+    answer = response.parse(raw, asked.method)
+    return ResponseTemplate.learn(without_end(before), without_end(raw), answer, asked, frozenset())
 
 
 def check(template: ResponseTemplate, raw: bytes, asked: RequestHead, route: Route = ROUTE) -> bool:
     """Return whether the template reads the head; if so, as the parser does."""
     is_read = False
     for keep_alive in (True, False):
-        found = template.rewrite(raw, asked, route, b"https", date_field, keep_alive=keep_alive)
+        found = template.rewrite(without_end(raw), asked, route, b"https", date_field, keep_alive=keep_alive)
         if found is not None:
             is_read = True
             expected = parsed(raw, asked, route, keep_alive=keep_alive)
@@ -117,6 +125,25 @@ def test_a_template_keeps_few_bytes_of_cookies_whatever_their_attributes_are() -
     assert sum(map(len, (*template._attributes, *template._attributes.values()))) < 20_000
 
 
+def test_cookies_are_mapped_for_the_route_and_the_domain_that_ask() -> None:
+    asked = [request(), request(host="blog.example.com")]
+    template = learnt(head("Set-Cookie: a=1; Path=/a"), head("Set-Cookie: a=2; Path=/b"), asked[0])
+    assert template is not None
+    routes = [
+        ROUTE,
+        PLAIN,
+        replace(PLAIN, root_paths=(b"/app/y",)),
+        replace(ROUTE, origin=ROUTE.origin._replace(host="other.test")),
+    ]
+    random = Random(29)
+    for _ in range(400):
+        attributes = random.choice(
+            ("Path=/app/x", "Path=/app/y/z", "domain=origin.test; Path=/app", "DOMAIN=other.test")
+        )
+        raw = head(f"Set-Cookie: a={random.random()}; {attributes}")
+        assert check(template, raw, random.choice(asked), random.choice(routes))
+
+
 @pytest.mark.parametrize(
     "raw",
     [
@@ -148,7 +175,7 @@ def test_head_that_differs_in_more_must_be_parsed(raw: bytes) -> None:
     asked = request()
     template = learnt(head("Content-Length: 7", "X: 3"), head("Content-Length: 8", "X: 4"), asked)
     assert template is not None
-    assert template.rewrite(raw, asked, ROUTE, b"https", date_field, keep_alive=True) is None
+    assert template.rewrite(without_end(raw), asked, ROUTE, b"https", date_field, keep_alive=True) is None
 
 
 @pytest.mark.parametrize(
@@ -202,12 +229,12 @@ def test_no_sequence_of_heads_is_read_otherwise_than_parsed(
     for _ in range(20):
         values = [data.draw(_VALUES) if data.draw(st.integers(0, 3)) == 0 else value for value in same]
         raw = head(*(name + colon + value for (name, colon), value in zip(lines, values, strict=True)), status=status)
-        shape = raw[9:12], raw.count(b"\n"), asked.method == b"HEAD"
+        shape = shape_of(without_end(raw), is_for_head=asked.method == b"HEAD")
         template = memory.find(shape)
         if template is not None and check(template, raw, asked, data.draw(st.sampled_from((ROUTE, PLAIN)))):
             continue
         if (expected := parsed(raw, asked, ROUTE)) is not None:
-            memory.add(shape, raw, expected[0], asked)
+            memory.add(shape, without_end(raw), expected[0], asked)
 
 
 def test_what_is_remembered_of_origins_is_bounded() -> None:
@@ -216,7 +243,7 @@ def test_what_is_remembered_of_origins_is_bounded() -> None:
     for number in range(40):
         raw = head(*(f"X-{at}: 1" for at in range(number)))
         for _ in range(5):
-            shapes.add((b"200", number, False), raw, response.parse(raw, b"GET"), asked)
+            shapes.add((b"200", number, False), without_end(raw), response.parse(raw, b"GET"), asked)
     assert sum(shapes.find((b"200", number, False)) is not None for number in range(40)) == 16
     for number in range(1000, 2024):
         memories.of(PLAIN.origin._replace(port=number))
@@ -231,7 +258,7 @@ def test_origins_that_learnt_longest_ago_forget_where_all_heads_take_too_much() 
         for number in range(8):
             raw = head(*(f"X-{at}: {'1' * 400}" for at in range(number)))
             for _ in range(4):
-                origin.add((b"200", number, False), raw, response.parse(raw, b"GET"), asked)
+                origin.add((b"200", number, False), without_end(raw), response.parse(raw, b"GET"), asked)
     known = [sum(origin.find((b"200", number, False)) is not None for number in range(8)) for origin in origins]
     assert known[:100] == [0] * 100
     assert known[-100:] == [8] * 100
