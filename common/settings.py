@@ -362,6 +362,7 @@ class Settings:
     acme_directory: Directories = ()  # asked in this order
     acme_ca_file: File | None = None  # trusted beside the system's authorities
     acme_email: Text | None = None
+    acme_profile: Text | None = None  # of a certificate, where the CA offers it
 
     # What a CA allows, so that we stop before it has to stop us; the defaults are Let's Encrypt's. Certificates a
     # registered domain, and the very same names, count over 7 days, an account's orders over 3 hours, and

@@ -43,16 +43,19 @@ class AcmeIssuer:
         clock: Clock,
         *,
         before_validation: Callable[[], Awaitable[None]],
+        profile: str | None = None,
     ) -> None:
         """Create the issuer.
 
-        `before_validation` returns once every edge knows the running orders, or after a time-out.
+        `before_validation` returns once every edge knows the running orders, or after a time-out. `profile` is ordered
+        where the CA offers it.
         """
         self.name = transport.directory_url
         self._transport = transport
         self._account = account
         self._clock = clock
         self._before_validation = before_validation
+        self._profile = profile
 
     @property
     def authority(self) -> str:
@@ -186,7 +189,7 @@ class AcmeIssuer:
     ) -> CaResponse:
         """Reserve an order in the journal and request it; return the reservation if the CA certainly made no order."""
         identifier = messages.Identifier(typ=messages.IDENTIFIER_FQDN, value=domain)
-        order = NewOrder(identifiers=[identifier], replaces=predecessor)
+        order = NewOrder(identifiers=[identifier], replaces=predecessor, profile=self._offered_profile())
         await journal.reserve(self.name, is_exempt=predecessor is not None)
         try:
             return await self._transport.post(
@@ -209,6 +212,18 @@ class AcmeIssuer:
             return certificate_id(replaces.chain)
         except ValueError:
             return None
+
+    def _offered_profile(self) -> str | None:
+        """Return the profile to order, which is none unless the CA offers it (draft-aaron-acme-profiles §4)."""
+        if self._profile is None or self._profile in self._transport.profiles:
+            return self._profile
+        _log.warning(
+            "the CA does not offer FRONTAGE_ACME_PROFILE: its default is ordered",
+            authority=self.authority,
+            profile=self._profile,
+            offered=sorted(self._transport.profiles),
+        )
+        return None
 
     def _must_continue(self, placed: Placed) -> bool:
         """Return whether the order is young enough to be continued instead of ordering from another CA."""

@@ -63,7 +63,15 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
         for directory in settings.acme_directory:
             transport = Transport(session, directory, key, clock)
             account = _account(settings, database, transport, directory)
-            issuers.append(AcmeIssuer(transport, account, clock, before_validation=before_validation))
+            issuers.append(
+                AcmeIssuer(
+                    transport,
+                    account,
+                    clock,
+                    before_validation=before_validation,
+                    profile=settings.acme_profile,
+                )
+            )
         _log.info(
             "certificates are ordered from", directories=list(settings.acme_directory), thumbprint=thumbprint(key)
         )

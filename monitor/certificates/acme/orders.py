@@ -43,9 +43,10 @@ Publish: TypeAlias = Callable[[Collection[str]], Awaitable[None]]
 
 
 class NewOrder(messages.NewOrder):
-    """A newOrder request with the field that a renewal adds (RFC 9773 §5)."""
+    """A newOrder request with the fields of a renewal (RFC 9773 §5) and of a profile (draft-aaron-acme-profiles §4)."""
 
     replaces: str | None = field("replaces", omitempty=True)
+    profile: str | None = field("profile", omitempty=True)
 
 
 class OrderCourse:

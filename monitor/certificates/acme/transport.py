@@ -76,7 +76,10 @@ class Unavailable(IssuanceFailed):
 
 
 class Transport:
-    """Sends requests to one CA. One instance per CA, created by `open_acme`, whose session it borrows."""
+    """Sends requests to one CA. One instance per CA, created by `open_acme`, whose session it borrows.
+
+    `profiles` are those of the directory as last read.
+    """
 
     def __init__(self, session: aiohttp.ClientSession, directory_url: str, key: JWKEC, clock: Clock) -> None:
         self.directory_url = directory_url
@@ -86,6 +89,7 @@ class Transport:
         self._clock = clock
         self._nonces: list[bytes] = []
         self._directory: tuple[float, messages.Directory] | None = None
+        self.profiles: frozenset[str] = frozenset()
 
     async def directory(self) -> messages.Directory:
         """Return the CA's directory, fetched again each hour.
@@ -95,7 +99,9 @@ class Transport:
         now = self._clock.monotonic()
         if self._directory is None or now - self._directory[0] > _DIRECTORY_SECONDS:
             try:
-                directory = messages.Directory.from_json((await self.get(self.directory_url)).json())
+                found = (await self.get(self.directory_url)).json()
+                profiles = _profiles(found)
+                directory = messages.Directory.from_json(found)  # which takes `meta` out of it
                 for needed in ("newNonce", "newAccount", "newOrder"):
                     directory[needed]
             except AcmeProblem as problem:
@@ -103,6 +109,7 @@ class Transport:
             except (ValueError, KeyError, DeserializationError) as error:
                 raise self.unreadable("directory") from error
             self._directory = now, directory
+            self.profiles = profiles
         return self._directory[1]
 
     async def get(self, url: str) -> CaResponse:
@@ -220,6 +227,13 @@ class Transport:
             why = "broke off the connection"
         never_connected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
         return Unavailable(f"{self.authority} {why}", was_taken=not never_connected)
+
+
+def _profiles(directory: Mapping[str, Any]) -> frozenset[str]:
+    """Return the profiles that a directory offers (draft-aaron-acme-profiles §3), which the library leaves out."""
+    meta = directory.get("meta")
+    offered = meta.get("profiles") if isinstance(meta, dict) else None
+    return frozenset(offered) if isinstance(offered, dict) else frozenset()
 
 
 class _Signed(NamedTuple):

@@ -234,3 +234,22 @@ async def test_renewal_that_may_not_replace_is_ordered_all_the_same(
         await renewal.by(issuer, replaces=old)
     assert [name for name, _ in renewal.journal.entries] == ["reserve", "give back", "reserve", "placed"]
     assert renewal.journal.exempt == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("offered", "ordered"), [({"shortlived": "six days", "classic": ""}, "shortlived"), ({}, None)]
+)
+async def test_profile_is_ordered_where_the_authority_offers_it(
+    faulty: FaultyCa,
+    pebble: Pebble,
+    database: Database,
+    keyring: Keyring,
+    answering: Answering,
+    offered: dict[str, str],
+    ordered: str | None,
+) -> None:
+    faulty.meta["profiles"] = offered
+    async with opened(pebble, database, keyring, answering, faulty.directory, acme_profile="shortlived") as issuer:
+        old = await Attempts().by(issuer)
+        await Attempts().by(issuer, replaces=old)
+    assert [order.get("profile") for order in faulty.orders] == [ordered, ordered]

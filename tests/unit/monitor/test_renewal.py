@@ -120,3 +120,19 @@ RECORDS = Outcome.RECORDS
 )
 def test_dns_that_cannot_be_asked_has_not_moved_away(findings: EligibilityFindings, expected: Lead | None) -> None:
     assert lead_from(findings) == expected
+
+
+def test_six_day_certificates_are_renewed_in_time_year_in_year_out() -> None:
+    """By the fraction alone, then by ARI; the CA is away for two days before each renewal succeeds."""
+    random, lifetime = Random(1), timedelta(days=6)
+    for window_of in (lambda _: None, lambda at: RenewalWindow(at + lifetime / 2, at + lifetime * 0.55, 21_600)):
+        now, ends = NOW, NOW + lifetime
+        for _ in range(120):
+            at = renewal_time(now, ends, random, window_of(now))
+            assert now + timedelta(days=2.8) <= at <= ends - timedelta(days=2.5)
+            served = replace(FRESH, not_before=now, not_after=ends)
+            assert urgency(replace(ORDER, kind="renewal", in_service=served), at) == "renewal"
+            assert urgency(replace(ORDER, kind="renewal", in_service=served), ends - timedelta(hours=23)) == "expiring"
+            now = at + timedelta(days=2)
+            assert now < ends
+            ends = now + lifetime
