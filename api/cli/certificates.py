@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from api.cli.certificate_replacement import list_, read_file, replace
 from api.cli.printing import AlwaysJson, AsJson, make_console, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from api.cli.services import CommandServices
     from api.notices import Notice
     from common.db.ca_ledger import LedgerCount, Limits
     from common.db.certificates import InService
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from common.secrets import Keyring
 
 app = typer.Typer(help="Certificates: how they stand, renewed and revoked by hand.", no_args_is_help=True)
+
+app.command("list")(list_)
+app.command()(replace)
 
 Domain = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name, as it is enrolled.")]
 
@@ -79,7 +84,7 @@ def renew(domain: Domain, as_json: AsJson = False) -> None:
     The output says how long a limit of the CA delays it.
     """
     from api.cli.database import warn_without_issuer
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
     from common.db.ca_ledger import Limits
     from common.db.issuance_progress import read_progress
@@ -110,7 +115,7 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Revoke the certificate, served or kept; in place of one that serves another is issued first, with a new key."""
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
     from common.db.revocations import REASONS
 
@@ -137,10 +142,10 @@ def bring(
     as_json: AsJson = False,
 ) -> None:
     """Serve a domain with a certificate of its partner's; on its last day ours takes over."""
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
-    name, chain, secret = _name(domain), _read(certificate), None if key is None else _read(key)
+    name, chain, secret = _name(domain), read_file(certificate), None if key is None else read_file(key)
 
     async def work(services: CommandServices) -> list[Notice]:
         holder = await services.operations.holder(OPERATOR, name)
@@ -154,7 +159,7 @@ def bring(
 @app.command()
 def request(domain: Domain, as_json: AsJson = False) -> None:
     """Print a request for the partner's authority to sign; its key stays here. The open one, where there is one."""
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
     name = _name(domain)
@@ -169,7 +174,7 @@ def request(domain: Domain, as_json: AsJson = False) -> None:
 @app.command("use-ours")
 def use_ours(domain: Domain, as_json: AsJson = False) -> None:
     """Serve a domain with our certificate again, in place of its partner's, and forget an open request."""
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
     name = _name(domain)
@@ -254,13 +259,6 @@ def _name(domain: str) -> DomainName:
         return parse_domain(domain)
     except InvalidName as error:
         raise OperatorError(f"{domain!r} is no domain name: {error}") from error
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise OperatorError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is no text'}") from error
 
 
 def _unknown(domain: str) -> OperatorError:

@@ -67,6 +67,8 @@ EXAMPLES: Mapping[str, str] = {
     "certificate bring": "certificate bring shop.customer.example --certificate fullchain.pem --key key.pem",
     "certificate request": "certificate request shop.customer.example",
     "certificate use-ours": "certificate use-ours shop.customer.example",
+    "certificate list": "certificate list --issuer R11 --before 2026-11-20",
+    "certificate replace": "certificate replace --serials revoked.txt",
     "certificate show": "certificate show shop.customer.example",
     "certificate progress": "certificate progress --follow",
     "certificate renew": "certificate renew shop.customer.example",

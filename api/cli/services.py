@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from api.services.organisations import OrganisationService
     from api.services.own_certificates import OwnCertificateService
     from api.services.preparations import PreparationService
+    from api.services.replacements import ReplacementService
     from api.services.users import UserService
     from api.services.webhooks import WebhookService
     from common.db.applications import Application
@@ -60,6 +61,13 @@ class CommandServices:
         from api.services.domain_operations import OperatorOperations
 
         return OperatorOperations(self.database)
+
+    @property
+    def replacements(self) -> ReplacementService:
+        """Return the service that lists and replaces certificates."""
+        from api.services.replacements import ReplacementService
+
+        return ReplacementService(self.database)
 
     @property
     def own_certificates(self) -> OwnCertificateService:

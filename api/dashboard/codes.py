@@ -28,6 +28,7 @@ ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "certificate.end_own": "Own certificate ended",
         "certificate.renew": "Renewal requested",
         "certificate.request": "Signing request made",
+        "certificate.replace": "Replacement of certificates requested",
         "certificate.revoke": "Certificate revoked",
         "configuration.register": "Configuration for browsers registered",
         "configuration.remove": "Configuration for browsers deleted",

@@ -25,6 +25,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from common.db.certificates import describe_leaf as describe
+from common.db.certificates import name_of
 from common.errors import FrontageError
 
 MOST_CHAIN_BYTES: Final = 64 * 1024
@@ -106,10 +108,11 @@ def check_certificate(
         _prove(key)
     names = _check_leaf(leaf, domain, now)
     chain = _order(leaf, found, now)
+    serial, authority = describe(leaf)
     return CheckedCertificate(
         "".join(each.public_bytes(Encoding.PEM).decode() for each in chain),
-        _name(leaf.issuer),
-        f"{leaf.serial_number:x}",
+        authority,
+        serial,
         names,
         leaf.not_valid_before_utc,
         leaf.not_valid_after_utc,
@@ -136,10 +139,11 @@ def key_pem(key: Key) -> bytes:
 def describe_leaf(chain: str) -> CheckedCertificate:
     """Describe a chain that is served already. Raises: ValueError."""
     leaf = x509.load_pem_x509_certificate(chain.encode("ascii"))
+    serial, authority = describe(leaf)
     return CheckedCertificate(
         chain,
-        _name(leaf.issuer),
-        f"{leaf.serial_number:x}",
+        authority,
+        serial,
         _names(leaf),
         leaf.not_valid_before_utc,
         leaf.not_valid_after_utc,
@@ -242,14 +246,14 @@ def _order(leaf: x509.Certificate, found: Sequence[x509.Certificate], now: datet
     while True:
         lowest = chain[-1]
         if not isinstance(lowest.signature_hash_algorithm, _HASHES):
-            words = f"the certificate of {_name(lowest.subject)} is signed with an outdated hash: request it anew"
+            words = f"the certificate of {name_of(lowest.subject)} is signed with an outdated hash: request it anew"
             raise CertificateUnusable("certificate_outdated_signature", words)
         issuer = next((each for each in found if each not in chain and _has_issued(each, lowest)), None)
         if issuer is None or issuer.subject == issuer.issuer:
             break
         if issuer.not_valid_after_utc <= now:
             words = (
-                f"the intermediate certificate {_name(issuer.subject)} has expired: send the authority's present one"
+                f"the intermediate certificate {name_of(issuer.subject)} has expired: send the authority's present one"
             )
             raise CertificateUnusable("certificate_chain_incomplete", words)
         chain.append(issuer)
@@ -257,7 +261,7 @@ def _order(leaf: x509.Certificate, found: Sequence[x509.Certificate], now: datet
         words = (
             "the certificate signed itself, and browsers refuse it: have an authority sign one"
             if leaf.subject == leaf.issuer
-            else f"the certificate of its issuer, {_name(leaf.issuer)}, is missing: send the whole chain"
+            else f"the certificate of its issuer, {name_of(leaf.issuer)}, is missing: send the whole chain"
         )
         raise CertificateUnusable("certificate_chain_incomplete", words)
     return chain
@@ -299,11 +303,3 @@ def _names(leaf: x509.Certificate) -> tuple[str, ...]:
 def _covers(name: str, domain: str) -> bool:
     """Return whether a name of a certificate, with a wildcard as its first label or none, is for the domain."""
     return name == domain or (name.startswith("*.") and name[1:] == domain[domain.find(".") :])
-
-
-def _name(name: x509.Name) -> str:
-    """Return how people call the authority or the holder."""
-    parts = (x509.NameOID.COMMON_NAME, x509.NameOID.ORGANIZATION_NAME)
-    shown = ", ".join(str(each.value) for oid in parts for each in name.get_attributes_for_oid(oid))
-    text = (shown or name.rfc4514_string())[:300]
-    return "".join(each for each in text if each.isprintable()) or "without a name"

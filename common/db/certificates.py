@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
 from common.db import locks, own_certificates, revocations
 from common.db.session import Connection
 
@@ -27,13 +30,18 @@ KEPT_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate as issued. `chain` is PEM, leaf first; `private_key` is an envelope."""
+    """A certificate as issued. `chain` is PEM, leaf first; `private_key` is an envelope.
+
+    `serial` and `authority`, as `describe_leaf` returns them, are those that it is found by.
+    """
 
     issuer: str
     chain: str
     private_key: bytes
     not_before: datetime
     not_after: datetime
+    serial: str | None = None
+    authority: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,19 @@ def key_identity(domain: str) -> str:
     It is made from the domain alone, so that the same application can adopt what it released.
     """
     return f"certificate/{domain}/private-key"
+
+
+def describe_leaf(leaf: x509.Certificate) -> tuple[str, str]:
+    """Return the serial number, in hexadecimal, and the name of the authority that signed it."""
+    return f"{leaf.serial_number:x}", name_of(leaf.issuer)
+
+
+def name_of(name: x509.Name) -> str:
+    """Return how people call an authority or a holder."""
+    parts = (NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME)
+    words = ", ".join(str(each.value) for part in parts for each in name.get_attributes_for_oid(part))
+    text = "".join(each for each in words or name.rfc4514_string() if each.isprintable())
+    return text[:300] or "without a name"
 
 
 async def lock_domain(connection: Connection, domain: str) -> None:
@@ -131,13 +152,14 @@ async def store(connection: Connection, domain: str, application_id: str, certif
     await connection.execute(
         """
         insert into certificates
-            (domain, application_id, issuer, chain, private_key, not_before, not_after, issued_at)
-        values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp())
+            (domain, application_id, issuer, chain, private_key, not_before, not_after, serial, authority, issued_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp())
         on conflict (domain, application_id) do update
         set issuer = excluded.issuer, chain = excluded.chain, private_key = excluded.private_key,
             not_before = excluded.not_before, not_after = excluded.not_after, issued_at = excluded.issued_at,
             live_at = case when certificates.released_at is null then certificates.live_at end,
-            released_at = null, revoke_reason = null
+            released_at = null, revoke_reason = null, replace_requested_at = null,
+            serial = excluded.serial, authority = excluded.authority
         """,
         domain,
         application_id,
@@ -146,6 +168,8 @@ async def store(connection: Connection, domain: str, application_id: str, certif
         certificate.private_key,
         certificate.not_before,
         certificate.not_after,
+        certificate.serial,
+        certificate.authority,
     )
 
 

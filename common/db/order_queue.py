@@ -38,6 +38,8 @@ class Validity:
     issuer: str = "internal"
     is_compromised: bool = False
     """It is to be revoked for its key's sake."""
+    is_to_replace: bool = False
+    """An operator asked for another in its place (`common.db.replacements`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,8 @@ _CLAIM = f"""
         update orders set {ClaimTable.taken("$2")} from due where orders.domain = due.domain returning orders.*
     )
     select claimed.domain, claimed.application_id, state, kind, fence, attempts, phases,
-        renew_at, coalesce(renew_at <= now(), false) as is_renewal_due,
+        renew_at, coalesce(renew_at <= now(), false) or replace_requested_at is not null as is_renewal_due,
+        replace_requested_at is not null as is_to_replace,
         exists (select from domains d where d.domain = claimed.domain and departed_at is not null) as dns_moved_away,
         recheck_requested_at is not null as is_recheck, clock_timestamp() as claimed_at,
         placed_issuer, placed_url, placed_at, placed_key,
@@ -268,6 +271,7 @@ def _order(row: Record) -> Order:
         bool(row["is_live"]),
         row["issuer"],
         row["revoke_reason"] == REASONS["keyCompromise"],
+        row["is_to_replace"],
     )
     placed = row["placed_url"] and PlacedOrder(
         row["placed_issuer"], row["placed_url"], row["placed_at"], row["placed_key"]

@@ -143,12 +143,15 @@ class Issuance:
         finally:
             await journal.end_challenges()
         leaf = check_leaf(issued.chain, order.domain, key)
+        serial, authority = certificates.describe_leaf(leaf)
         certificate = Certificate(
             issuer=issued.issuer,
             chain=issued.chain,
             private_key=self._reseal(order.domain, sealed),
             not_before=leaf.not_valid_before_utc,
             not_after=leaf.not_valid_after_utc,
+            serial=serial,
+            authority=authority,
         )
         with phases.timed("store"):
             await self._write(

@@ -103,7 +103,8 @@ def urgency(order: Order, now: datetime) -> Urgency:
     """Return the urgency by which the order takes its share of a CA's limits (`common.db.ca_ledger.SHARES`)."""
     if order.in_service is not None and order.in_service.is_compromised:
         return "compromised"
-    if order.kind == "replacement" or (order.in_service is not None and is_expiring(order.in_service, now)):
+    served = order.in_service
+    if order.kind == "replacement" or (served is not None and (served.is_to_replace or is_expiring(served, now))):
         return "expiring"
     if order.in_service is None:
         return "new"

@@ -13,11 +13,15 @@ from bench.peers.certificates import make_certificate
 from common.db import ca_ledger, certificates, order_outcomes, order_queue
 from common.db.certificates import Certificate
 from common.db.pool import Database
+from common.errors import FenceLost
 from common.secrets import load_keyring
+from monitor.certificates.renewal import urgency
 from tests.certificates import Authority, pem
+from tests.integration.api.installation import FollowingEdge
 from tests.integration.cli import frontage
 from tests.integration.monitor import parts
 from tests.integration.monitor.parts import APPLICATION, DOMAIN
+from tests.waiting import until
 
 CA = "https://ca.example/directory"
 
@@ -175,3 +179,66 @@ async def test_a_partners_own_certificate_is_brought_requested_and_ended(
         row["action"] for row in await parts.fetch(database, "select action from audit order by id desc limit 2")
     ]
     assert actions == ["certificate.end_own", "certificate.bring"]
+
+
+async def test_certificates_are_listed_and_replaced_by_authority_serial_and_date(
+    database: Database, dsn: str, env: dict[str, str], tmp_path: Path
+) -> None:
+    issuer = parts.CountingIssuer(tmp_path)
+    names = [f"shop-{number}.customer.example" for number in range(3)]
+
+    async def issue_all(count: int) -> None:
+        runner = parts.make_runner(database, issuer, parts.keyring(tmp_path))
+        async with FollowingEdge.running(dsn, database), parts.running(runner):
+            await until(lambda: len(issuer.issued) == count)
+            for name in names:
+                await parts.until_live(database, name)
+
+    for name in names:
+        await parts.power(database, name)
+    await issue_all(3)
+    listed = json.loads(output(env, "list", "--json"))["certificates"]
+    assert sorted(each["domain"] for each in listed) == names
+    assert {each["source"] for each in listed} == {"internal"}
+    first, second, third = (each["serial"] for each in listed)
+    assert "would be replaced" in output(env, "replace", "--serials", str(Path("/dev/null")), "--dry-run")
+    [page] = json.loads(output(env, "list", "--issuer", listed[0]["issuer"], "--limit", "1", "--json"))["certificates"]
+    assert page == listed[0]
+    following = frontage.run("certificate", "list", "--limit", "1", env=env).stderr.split()[-1]
+    assert third in output(env, "list", "--after", following)
+    assert first not in output(env, "list", "--after", following)
+
+    file = tmp_path / "serials"
+    file.write_text(f"# of the CA\n{first.upper()}\n0x00{second}, revoked\n\nffff\n")
+    asked = json.loads(output(env, "replace", "--serials", str(file), "--json"))
+    assert asked == {"selected": 2, "requested": 2, "left": 2}
+    assert json.loads(output(env, "replace", "--serials", str(file), "--json"))["requested"] == 0
+    assert "to be replaced" in output(env, "list", "--serial", first)
+    await issue_all(5)
+    asked = json.loads(output(env, "replace", "--serials", str(file), "--json"))
+    assert asked == {"selected": 0, "requested": 0, "left": 0}
+    kept = {each["serial"] for each in json.loads(output(env, "list", "--json"))["certificates"]}
+    assert kept & {first, second, third} == {third}
+
+    tomorrow = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%d}"
+    assert "3 certificates would be replaced" in output(env, "replace", "--before", tomorrow, "--dry-run")
+    assert "give --serials, or --before" in refused(env, "replace", "--issuer", "internal")
+    file.write_text("garbage\n")
+    assert "is no serial number" in refused(env, "replace", "--serials", str(file))
+    assert "is no date" in refused(env, "list", "--before", "yesterday")
+
+
+async def test_a_worker_that_decided_before_the_request_does_not_undo_it(
+    database: Database, env: dict[str, str]
+) -> None:
+    await go_live(database)
+    async with database.transaction() as connection:
+        await connection.execute("update orders set due_at = now()")
+        [order] = await order_queue.claim(connection, most=1, lease_seconds=60)
+    assert output(env, "replace", "--before", "2100-01-01", "--json")
+    async with database.transaction() as connection:
+        with pytest.raises(FenceLost):
+            await order_outcomes.record_renewal_check(connection, order, datetime.now(UTC), next_check_seconds=86400)
+    async with database.transaction() as connection:
+        [order] = await order_queue.claim(connection, most=1, lease_seconds=60)
+    assert (order.kind, order.is_renewal_due, urgency(order, datetime.now(UTC))) == ("renewal", True, "expiring")
