@@ -14,6 +14,8 @@ import secrets
 from common.secrets import Keyring
 
 PROBE_PATH = "/.well-known/frontage-probe/"
+CHALLENGE_PROBE_PATH = "/.well-known/acme-challenge/frontage-probe-"
+"""Where a monitor asks, so that the probe takes the very way of a CA's request for an HTTP-01 challenge."""
 _NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 

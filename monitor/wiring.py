@@ -38,6 +38,7 @@ from monitor.certificates.issuer import Issuer
 from monitor.certificates.journal import UpdateZone
 from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTINE_AT_ONCE, Precedence
 from monitor.certificates.queue import make_runner as make_order_runner
+from monitor.certificates.rehearsal import Rehearsal, Rehearse, rehearse_nothing
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
 from monitor.claims import Runner
@@ -92,6 +93,13 @@ class MonitorWiring:
         """Create a resolver. One for each kind of work, so that none waits for another's questions."""
         return Resolver(self.settings.dns_servers, self._policy)
 
+    def _rehearse(self) -> Rehearse:
+        """Create the rehearsal of validations, which only CAs do."""
+        if self.settings.issuer != "acme":
+            return rehearse_nothing
+        policy = probing_policy(self.settings)
+        return Rehearsal(self.database, self.settings, self._resolver(), policy, self.keyring)
+
     def _edge_probe(self) -> HttpEdgeProbe:
         return HttpEdgeProbe(self.keyring, probing_policy(self.settings))
 
@@ -123,6 +131,7 @@ class MonitorWiring:
             find_lead=dns_check,
             is_delegated=dns_check.is_delegated,
             update_zone=self._update_zone,
+            rehearse=self._rehearse(),
             limits=Limits.of(self.settings),
             on_event=on_event,
         )

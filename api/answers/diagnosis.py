@@ -16,6 +16,7 @@ from api.services.next_step import NextStep, State
 from common.db import orders
 from common.db.domains import Product, Status
 from common.db.policies import Scope
+from common.db.renewal_risks import Actor, Risk, RiskCode
 from common.dns import Outcome
 from common.edge_probe import Reached
 from common.enrolment.ownership import OwnershipClaim, OwnershipVerdict, txt_record
@@ -142,6 +143,16 @@ class DiagnosedCertificate(TypedDict):
     """Brought by the application."""
 
 
+class DiagnosedRisk(TypedDict):
+    """What would fail at the renewal."""
+
+    code: RiskCode
+    action: str
+    who: Actor
+    record: DiagnosedRecord | None
+    """The record to add, or with `aaaa_elsewhere` to remove."""
+
+
 class DiagnosedOrder(TypedDict):
     """The order of a certificate."""
 
@@ -157,6 +168,8 @@ class DiagnosedOrder(TypedDict):
     renew_at: datetime | None
     phases: dict[str, float]
     """Seconds that each phase of the order took."""
+    renewal_risk: DiagnosedRisk | None
+    """Why a CA could not validate the domain at its renewal, by the last rehearsals."""
 
 
 class DiagnosedEdgeFault(TypedDict):
@@ -457,4 +470,14 @@ def _order(holding: DomainHolding | None) -> DiagnosedOrder | UnknownPart | None
         "next_free_slot": holding.full.free_at if holding.full else None,
         "renew_at": order.renew_at,
         "phases": dict(order.phases),
+        "renewal_risk": _risk(order.risk),
     }
+
+
+def _risk(risk: Risk | None) -> DiagnosedRisk | None:
+    if risk is None or not risk.counts:
+        return None
+    record: DiagnosedRecord | None = None
+    if risk.record is not None:
+        record = {"type": risk.record.type, "host": risk.record.host, "value": risk.record.value}
+    return {"code": risk.code, "action": risk.action, "who": risk.who, "record": record}

@@ -84,6 +84,7 @@ EVENT_TYPES: Final[Mapping[str, str]] = MappingProxyType(
         "domain.power": "Power status",
         "domain.prepared": "Domain prepared",
         "domain.propagation.timeout": "DNS change not seen in time",
+        "domain.renewal_at_risk": "Renewal at risk",
         "domain.record_missing": "Records missing",
         "domain.record_restored": "Records restored",
         "domain.secure": "Secure status",

@@ -9,6 +9,7 @@ from typing import Final, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from api.schemas.dns_record import DnsRecord
+from common.db.renewal_risks import Actor, RiskCode
 
 
 class RecordsSeen(TypedDict):
@@ -132,6 +133,32 @@ class CertificateExpiringEvent(AnyEvent):
     """A certificate of ours serves the domain from now on, and renews itself."""
 
 
+class RecordToChange(TypedDict):
+    """A DNS record that is to be added or removed."""
+
+    type: str
+    host: str
+    value: str
+
+
+class RenewalAtRiskEvent(AnyEvent):
+    """A CA could not validate the domain now, as it has to for the next renewal."""
+
+    type: Literal["domain.renewal_at_risk"]
+    domain: str
+    subdomain: str | None
+    sequence: int
+    code: RiskCode
+    action: str
+    """What to do, in a sentence."""
+    who: Actor
+    """Who has to do it."""
+    record: RecordToChange | None
+    """The record to add, or with `aaaa_elsewhere` to remove."""
+    certificate_expires_at: str
+    days_left: int
+
+
 WEBHOOKS: Final[Mapping[str, type]] = MappingProxyType(
     {
         "domain.record_missing": RecordEvent,
@@ -141,6 +168,7 @@ WEBHOOKS: Final[Mapping[str, type]] = MappingProxyType(
         "domain.prepared": PreparedEvent,
         "domain.origin_failing": OriginEvent,
         "domain.certificate_expiring": CertificateExpiringEvent,
+        "domain.renewal_at_risk": RenewalAtRiskEvent,
     }
 )
 """The bodies of deliveries."""

@@ -196,6 +196,18 @@ def _on_its_way(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
     return NextStep("action needed", "There is no certificate, and none on its way: POST /ssl orders one.")
 
 
+def _at_risk(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
+    """Of a domain that is served, and whose next renewal would fail."""
+    holding = diagnosis.holding
+    if holding is None or holding.order is None or holding.certificate is None or not _is_live(holding, now):
+        return None
+    risk = holding.order.risk
+    if risk is None or not risk.counts:
+        return None
+    until = _time(holding.certificate.not_after)
+    return NextStep("action needed", f"The next renewal would fail. {risk.action} The certificate ends {until}.")
+
+
 def _well(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
     holding = diagnosis.holding
     if diagnosis.dns is None or holding is None or diagnosis.nodes is None or not _is_live(holding, now):
@@ -249,6 +261,7 @@ _ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
     _unreached,
     _edges,
     _on_its_way,
+    _at_risk,
     _well,
 )
 

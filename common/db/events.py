@@ -37,6 +37,7 @@ EventType: TypeAlias = Literal[
     "domain.origin_recovered",
     "domain.certificate_expiring",
     "domain.prepared",
+    "domain.renewal_at_risk",
     "webhook.test",
 ]
 TEST: EventType = "webhook.test"

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from common.db import certificates, delegations, feed, outcomes, preparations, revocations
+from common.db import certificates, delegations, feed, outcomes, preparations, renewal_risks, revocations
 from common.db.certificates import Certificate
 from common.db.order_queue import TABLE, Order, PlacedOrder, notify_failed
 from common.db.orders import DNS_MOVED_AWAY, NOTHING_PLACED
+from common.db.renewal_risks import Risk
 from common.db.session import Connection
 
 FIRST_RENEWAL_CHECK_SECONDS = 3600.0
@@ -122,7 +123,7 @@ async def record_live(connection: Connection, order: Order, renew_at: datetime, 
         order,
         f"due_at = least($3, now() + make_interval(secs => $5)), renew_at = $3, phases = $4, {_RECHECKED},"
         " issued_kind = kind, kind = 'renewal', lease_until = null, attempts = 0, finished_at = now(),"
-        " failed_at = null, last_error = null",
+        " failed_at = null, last_error = null, renewal_risk = null",
         renew_at,
         phases,
         FIRST_RENEWAL_CHECK_SECONDS,
@@ -134,9 +135,11 @@ async def record_live(connection: Connection, order: Order, renew_at: datetime, 
 
 
 async def record_renewal_check(
-    connection: Connection, order: Order, renew_at: datetime, *, next_check_seconds: float
+    connection: Connection, order: Order, renew_at: datetime, *, next_check_seconds: float, risk: Risk | None = None
 ) -> None:
     """Record that nothing is to be done for the certificate now, and when it is checked again.
+
+    `risk` is what the rehearsal found; its owner is notified once it counts.
 
     Raises: `FenceLost`.
     """
@@ -144,10 +147,15 @@ async def record_renewal_check(
         connection,
         order,
         "renew_at = $3, due_at = least($3, clock_timestamp() + make_interval(secs => $4)),"
-        f" lease_until = null, attempts = 0, last_error = null, {_RECHECKED}",
+        f" lease_until = null, attempts = 0, last_error = null, renewal_risk = $5, {_RECHECKED}",
         renew_at,
         next_check_seconds,
+        None if risk is None else risk.as_stored(),
     )
+    is_new = risk is not None and risk.counts and (order.risk is None or not order.risk.counts)
+    if is_new and risk is not None and order.in_service is not None:
+        not_after = order.in_service.not_after
+        await renewal_risks.record_event(connection, order.domain, order.application_id, risk, not_after)
 
 
 async def record_dns_moved_away(

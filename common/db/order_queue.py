@@ -22,6 +22,7 @@ from asyncpg import Record
 from common.db import outcomes
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.orders import Kind, State
+from common.db.renewal_risks import Risk
 from common.db.revocations import REASONS
 from common.db.session import Connection
 
@@ -80,6 +81,8 @@ class Order:
     """What the domain's challenge is delegated to, where a label was made for it."""
     is_prepared: bool = False
     """The domain is served before its DNS leads here (`common.db.preparations`)."""
+    risk: Risk | None = None
+    """What the last rehearsal of its renewal found."""
 
     @property
     def key(self) -> str:
@@ -154,7 +157,7 @@ _CLAIM = f"""
         replace_requested_at is not null as is_to_replace,
         exists (select from domains d where d.domain = claimed.domain and departed_at is not null) as dns_moved_away,
         recheck_requested_at is not null as is_recheck, clock_timestamp() as claimed_at,
-        placed_issuer, placed_url, placed_at, placed_key,
+        placed_issuer, placed_url, placed_at, placed_key, renewal_risk,
         case when kind <> 'renewal' or recheck_requested_at is not null then request_id end as request_id,
         extract(epoch from clock_timestamp() - due_at)::float8 as waited_seconds,
         not_before, not_after, issuer, live_at >= issued_at as is_live, revoke_reason,
@@ -295,4 +298,5 @@ def _order(row: Record) -> Order:
         request_id=row["request_id"],
         label=row["label"],
         is_prepared=row["is_prepared"],
+        risk=Risk.read(row["renewal_risk"]),
     )

@@ -27,6 +27,7 @@ from common.actors import current_request_id
 from common.db import certificates, enrolments, revocations
 from common.db.claim_table import IS_FREE
 from common.db.monitored_domains import CHANNEL
+from common.db.renewal_risks import Risk
 from common.db.session import Connection
 from common.errors import FrontageError
 
@@ -64,7 +65,7 @@ class OrderState:
     """An order for people to look at.
 
     `kind`: what the run is for that is under way, or was the last. `failing_since`: when its owner was notified;
-    `departed_at` when the domain's DNS was seen to have left.
+    `departed_at` when the domain's DNS was seen to have left; `risk`: what the last rehearsal of its renewal found.
     """
 
     state: State
@@ -80,6 +81,7 @@ class OrderState:
     departed_at: datetime | None
     placed_issuer: str | None
     request_id: str | None = None
+    risk: Risk | None = None
 
     def waits_until(self, now: datetime) -> datetime | None:
         """Return when work on it goes on, where it was put off for the reason in `last_error`; else None."""
@@ -213,12 +215,16 @@ async def describe(connection: Connection, domain: str) -> OrderState | None:
     """Return the domain's order for people to look at, or None."""
     row = await connection.fetchrow(
         f"select state, {_SHOWN_KIND} as kind, attempts, last_error, due_at, renew_at, phases, requested_at,"
-        " finished_at, failed_at as failing_since, placed_issuer, request_id,"
+        " finished_at, failed_at as failing_since, placed_issuer, request_id, renewal_risk,"
         " (select max(departed_at) from domains d where d.domain = orders.domain) as departed_at"
         " from orders where domain = $1",
         domain,
     )
-    return None if row is None else OrderState(**row)
+    if row is None:
+        return None
+    fields = dict(row)
+    risk = Risk.read(fields.pop("renewal_risk"))
+    return OrderState(**fields, risk=risk)
 
 
 async def request_rechecks(connection: Connection, domains: Collection[str], application_id: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from common.probe import PROBE_PATH
+from common.probe import CHALLENGE_PROBE_PATH, PROBE_PATH
 from edge.http.error_responses import LOOP, Rejected
 from edge.http.request import RequestHead
 from edge.routing import paths, redirects
@@ -19,6 +19,7 @@ MAX_PASSES: Final = 3
 
 WELL_KNOWN: Final = b"/.well-known/"  # RFC 8615; what we answer ourselves lies below it
 PROBE_PREFIX: Final = PROBE_PATH.encode()
+CHALLENGE_PROBE_PREFIX: Final = CHALLENGE_PROBE_PATH.encode()
 
 
 class Redirect(NamedTuple):

@@ -28,7 +28,7 @@ from edge.http.forwarded import Client
 from edge.http.request import RequestHead
 from edge.http.request_ids import without_id
 from edge.routing.challenge import is_challenge
-from edge.routing.decide import PROBE_PREFIX, WELL_KNOWN, Ports, Redirect, decide
+from edge.routing.decide import CHALLENGE_PROBE_PREFIX, PROBE_PREFIX, WELL_KNOWN, Ports, Redirect, decide
 from edge.routing.request_rewriting import Surroundings
 from edge.routing.route import Route
 
@@ -157,6 +157,8 @@ def _decide(route: Route, head: RequestHead, lookup: Lookup, listening: Listenin
 def _own_resource(head: RequestHead, lookup: Lookup, listening: Listening) -> bytes | None:
     """Return the body of a resource of our own: the API's probe, or a challenge that the edge answers."""
     if is_challenge(head):
+        if head.target.startswith(CHALLENGE_PROBE_PREFIX):
+            return lookup.probe_answer(head.fields.host, head.path[len(CHALLENGE_PROBE_PREFIX) :].decode("ascii"))
         return lookup.challenge_answer(head)
     if not listening.secure and head.target.startswith(PROBE_PREFIX):
         return lookup.probe_answer(head.fields.host, head.path[len(PROBE_PREFIX) :].decode("ascii"))

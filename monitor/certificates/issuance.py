@@ -10,6 +10,7 @@ making and sealing, nowhere else.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from random import Random
 
@@ -29,6 +30,7 @@ from common.db.ca_ledger import Limits
 from common.db.certificates import Certificate
 from common.db.order_queue import Order
 from common.db.pool import Connection, Database
+from common.db.renewal_risks import Risk
 from common.errors import SecretUnreadable
 from common.liveness import await_edges
 from common.logs import get_logger
@@ -38,6 +40,7 @@ from monitor.certificates.dns_moved_away import FindLead, IsDelegated
 from monitor.certificates.issuer import ChallengeKind, IssuanceFailed, Issued, Issuer, Placed, RenewalWindow
 from monitor.certificates.journal import OrderJournal, UpdateZone
 from monitor.certificates.phases import Phases
+from monitor.certificates.rehearsal import Rehearse, rehearse_nothing
 from monitor.claims import WorkFailed, backoff_seconds, retry_until_available
 
 _log = get_logger("monitor.certificates.issuance")
@@ -69,6 +72,7 @@ class Issuance:
         find_lead: FindLead,
         is_delegated: IsDelegated = _is_never_delegated,
         update_zone: UpdateZone | None = None,
+        rehearse: Rehearse = rehearse_nothing,
         limits: Limits,
         on_event: Callable[[], None] = lambda: None,
     ) -> None:
@@ -81,6 +85,7 @@ class Issuance:
         self._find_lead = find_lead
         self._is_delegated = is_delegated
         self._update_zone = update_zone
+        self._rehearse = rehearse
         self._limits = limits
         self._on_event = on_event
 
@@ -236,13 +241,25 @@ class Issuance:
         renew_at = renewal.renewal_time(
             order.in_service.not_before, order.in_service.not_after, self._random, window, order.renew_at
         )
+        risk = await self._rehearse_renewal(order)
         awaits_dns = order.dns_moved_away and not order.is_prepared  # of a prepared domain other work looks for it
-        again = renewal.next_check_seconds(window, self._random, awaits_dns=awaits_dns)
+        soon = awaits_dns or (risk is not None and not risk.counts)
+        again = renewal.next_check_seconds(window, self._random, soon=soon)
         await self._write(
             lambda connection: order_outcomes.record_renewal_check(
-                connection, order, renew_at, next_check_seconds=again
+                connection, order, renew_at, next_check_seconds=again, risk=risk
             )
         )
+        self._on_event()
+
+    async def _rehearse_renewal(self, order: Order) -> Risk | None:
+        """Return what would fail at the domain's renewal, with how often it was found; what is unknown stays."""
+        found = await self._rehearse(order.domain)
+        if found == "unknown":
+            return order.risk
+        if found is not None and order.risk is not None and order.risk.code == found.code:
+            return replace(found, seen=order.risk.seen + 1)
+        return found
 
     async def _find_renewal_window(self, order: Order) -> RenewalWindow | None:
         """Return the renewal window that the issuer suggests; None where it suggests none or fails."""

@@ -29,7 +29,7 @@ _EXPIRING_FRACTION = 1 / 6  # of the lifetime: 15 of 90 days, 1 of 6
 
 _LONGEST_CHECK_SECONDS = 24 * 3600.0
 _SHORTEST_CHECK_SECONDS = 600.0
-_AWAITED_DNS_SECONDS = 3600.0
+_SOON_SECONDS = 3600.0
 _SLOT_PAUSE_SECONDS: dict[Urgency, tuple[float, float]] = {
     "compromised": (0.0, 1.0),
     "expiring": (1.0, 3.0),
@@ -89,13 +89,13 @@ def renewal_time(
     return window.start + (window.end - window.start) * random.uniform(0.0, 1.0)
 
 
-def next_check_seconds(window: RenewalWindow | None, random: Random, *, awaits_dns: bool = False) -> float:
+def next_check_seconds(window: RenewalWindow | None, random: Random, *, soon: bool = False) -> float:
     """Return the pause before the issuer and the DNS are asked again: as the issuer wishes, but once a day at least.
 
-    Where the domain's DNS is awaited (`awaits_dns`), that is once an hour at least.
+    `soon`: once an hour at least, because the domain's DNS is awaited or a risk was found only once.
     """
     asked = _LONGEST_CHECK_SECONDS if window is None else window.ask_again_seconds
-    longest = _AWAITED_DNS_SECONDS if awaits_dns else _LONGEST_CHECK_SECONDS
+    longest = _SOON_SECONDS if soon else _LONGEST_CHECK_SECONDS
     return min(max(asked, _SHORTEST_CHECK_SECONDS), longest) * random.uniform(0.8, 1.0)
 
 

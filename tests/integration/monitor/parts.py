@@ -22,6 +22,7 @@ from monitor.certificates.internal import open_internal
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Journal, Placed, RenewalWindow
 from monitor.certificates.phases import Phases
+from monitor.certificates.rehearsal import Rehearse, rehearse_nothing
 from monitor.certificates.revoking import Revoking
 from monitor.claims import Queue, Runner
 from tests.waiting import SECONDS, until
@@ -164,6 +165,7 @@ def make_issuance(
     random: Random | None = None,
     find_lead: FindLead | None = None,
     limits: Limits | None = None,
+    rehearse: Rehearse = rehearse_nothing,
     **options: Any,
 ) -> Issuance:
     return Issuance(
@@ -173,6 +175,7 @@ def make_issuance(
         SystemClock(),
         random or HastyRandom(),
         find_lead=find_lead or leads_here,
+        rehearse=rehearse,
         limits=limits or Limits(),
         **options,
     )

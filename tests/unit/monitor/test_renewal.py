@@ -73,7 +73,7 @@ def test_issuer_is_asked_as_often_as_it_says_but_daily_and_not_all_the_time() ->
     assert next_check_seconds(replace(WINDOW, ask_again_seconds=1.0), Random(1)) >= 480
     assert next_check_seconds(replace(WINDOW, ask_again_seconds=1e9), Random(1)) <= 86400
     assert next_check_seconds(None, Random(1)) <= 86400
-    assert 0.8 * 3600 <= next_check_seconds(None, Random(1), awaits_dns=True) <= 3600
+    assert 0.8 * 3600 <= next_check_seconds(None, Random(1), soon=True) <= 3600
 
 
 @pytest.mark.parametrize(

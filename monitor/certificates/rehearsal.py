@@ -1,0 +1,168 @@
+"""Rehearsal: walks a domain's way of validation as a CA would, from outside the edge, long before its renewal.
+
+It asks for CAA records, and requests a probe beneath ``/.well-known/acme-challenge/`` over HTTP, by way of whatever
+stands in front: over IPv6 first, as CAs do, and along redirects. The domain's addresses and those of redirects are the
+customer's word: each is checked by the policy, and time, size and number of requests are bounded. It decides nothing
+about orders.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import aiohttp
+from yarl import URL
+
+from common import caa
+from common.addresses import AddressPolicy
+from common.caa_identities import Identities, find_identities
+from common.db.pool import Database
+from common.db.renewal_risks import Actor, Risk, RiskRecord
+from common.dns import Pass, Resolver
+from common.edge_probe import Reached
+from common.ip_addresses import parse_address
+from common.pinned import pinned_session
+from common.probe import CHALLENGE_PROBE_PATH, new_nonce, probe_answer
+from common.secrets import Keyring
+from common.settings import Settings
+
+Finding: TypeAlias = Risk | Literal["unknown"] | None
+"""None: a CA could validate the domain. ``unknown``: that could not be found out now."""
+
+Rehearse: TypeAlias = Callable[[str], Awaitable[Finding]]
+"""Of a domain."""
+
+_MOST_REDIRECTS: Final = 10  # as Let's Encrypt
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_LONGEST_SECONDS: Final = 5.0
+
+
+async def rehearse_nothing(_domain: str) -> Finding:
+    """Find no risk: an issuer that validates nothing."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Walks the way of validation, as a `Rehearse`. One instance per process. `port`: where CAs ask over HTTP."""
+
+    database: Database
+    settings: Settings
+    resolver: Resolver
+    policy: AddressPolicy
+    keyring: Keyring
+    port: int = 80
+
+    async def __call__(self, domain: str) -> Finding:
+        """Return what would fail, the first of it. Raises: `DatabaseUnavailable`."""
+        identities = await find_identities(self.database, self.settings)
+        async with self.resolver.open_pass() as questions:
+            authorization = await caa.find_authorization(questions, domain)
+            if (risk := find_caa_risk(authorization, identities)) is not None:
+                return risk
+            found = await self._walk(questions, domain)
+            return "unknown" if found is None and not authorization.is_known else found
+
+    async def _walk(self, questions: Pass, domain: str) -> Finding:
+        """Request the probe over IPv6, then over IPv4 where no server answers there."""
+        fourth, sixth = await questions.resolve_confirmed(domain, "A", "AAAA")
+        if sixth.values:
+            reached = await self._ask(questions, domain, sixth.values)
+            if reached is Reached.US:
+                return None
+            if reached is Reached.ANOTHER:
+                return _aaaa(domain, sixth.values[0], self._who(sixth.values))
+        if fourth.values:
+            reached = await self._ask(questions, domain, fourth.values)
+            if reached is Reached.US:
+                return None
+            return _elsewhere(domain) if reached is Reached.ANOTHER else _unreachable(domain, self._who(fourth.values))
+        is_known = fourth.outcome.is_known and sixth.outcome.is_known
+        # Over IPv6 alone it is unknown: this machine may have none.
+        return _unreachable(domain, "domain_owner") if is_known and not sixth.values else "unknown"
+
+    def _who(self, addresses: Sequence[str]) -> Actor:
+        """Return who has the server at the addresses: the operator, where they are ours."""
+        ours = set(map(str, self.settings.service_servers))
+        return "operator" if addresses and ours.issuperset(addresses) else "domain_owner"
+
+    async def _ask(self, questions: Pass, domain: str, addresses: Sequence[str]) -> Reached:
+        """Request the probe at these addresses, along redirects."""
+        nonce = new_nonce()
+        expected = probe_answer(self.keyring, domain, nonce)
+        assert expected is not None, "the nonce is ours"
+        url = URL.build(scheme="http", host=domain, port=self.port, path=f"{CHALLENGE_PROBE_PATH}{nonce}")
+        try:
+            for _ in range(_MOST_REDIRECTS):
+                answer = await self._get(url, addresses, len(expected))
+                if not isinstance(answer, URL):
+                    return Reached.US if hmac.compare_digest(answer, expected) else Reached.ANOTHER
+                url = answer
+                if url.scheme not in ("http", "https") or not url.host or parse_address(url.host) is not None:
+                    return Reached.ANOTHER
+                found = await questions.resolve_confirmed(url.host, "A", "AAAA")
+                addresses = [address for each in found for address in each.values]
+        except (aiohttp.ClientConnectionError, OSError, TimeoutError):
+            return Reached.NO_SERVER
+        except (aiohttp.ClientError, ValueError):
+            pass
+        return Reached.ANOTHER
+
+    async def _get(self, url: URL, addresses: Sequence[str], size: int) -> bytes | URL:
+        """Return the first bytes of a 200 response, or where a redirect leads; nothing for any other status."""
+        async with (
+            pinned_session(self.policy, addresses, longest_seconds=_LONGEST_SECONDS, tls=_unverified()) as session,
+            session.get(url, allow_redirects=False, headers={"Accept-Encoding": "identity"}) as response,
+        ):
+            if response.status in _REDIRECTS:
+                return url.join(URL(response.headers.get("Location", "")))
+            return await response.content.read(size + 1) if response.status == 200 else b""
+
+
+def _unverified() -> ssl.SSLContext:
+    """CAs follow a redirect to HTTPS whatever certificate is there."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def find_caa_risk(authorization: caa.Authorization, identities: Identities) -> Risk | None:
+    """Return the risk that no CA of ours may issue by the domain's CAA records; None also where they are unknown."""
+    records = authorization.records
+    if not records or any(caa.may_issue(records, names, account) for names, account in identities):
+        return None
+    ours = next((names[0] for names, _ in identities if names), None)
+    allowed = ", ".join(caa.list_allowed_cas(records)) or "no authority"
+    where = authorization.name
+    add = f'add `CAA {where} 0 issue "{ours}"`' if ours else "let our certificate authority issue too"
+    action = f"At {where}, {add}: its CAA records let {allowed} issue certificates, and not our authority."
+    record = RiskRecord("CAA", where, f'0 issue "{ours}"') if ours else None
+    return Risk("caa_forbids", action, "domain_owner", record)
+
+
+def _aaaa(domain: str, address: str, who: Actor) -> Risk:
+    action = (
+        f"Remove the AAAA record {address} of {domain}, or have it lead here as its other records do: certificate"
+        " authorities ask over IPv6 first, and there another server answers."
+    )
+    return Risk("aaaa_elsewhere", action, who, RiskRecord("AAAA", domain, address))
+
+
+def _elsewhere(domain: str) -> Risk:
+    action = (
+        f"Let plain HTTP requests for http://{domain}/.well-known/acme-challenge/ reach us unchanged, through whatever"
+        " stands in front: another server answers them now."
+    )
+    return Risk("challenge_elsewhere", action, "domain_owner")
+
+
+def _unreachable(domain: str, who: Actor) -> Risk:
+    action = (
+        f"Let connections to port 80 of {domain} through: certificate authorities ask there for"
+        " /.well-known/acme-challenge/, and no server answers now."
+    )
+    return Risk("challenge_unreachable", action, who)
