@@ -208,6 +208,12 @@ def _directories(text: str) -> tuple[str, ...]:
     return directories
 
 
+def _profile_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{1,63}", text):
+        raise ValueError("expected a profile's name, such as classic, tlsserver or shortlived")
+    return text
+
+
 def _provider_id(text: str) -> str:
     if not re.fullmatch(r"(?=.{4,63}$)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]", text):
         raise ValueError("expected a domain name of yours in lower case, of at most 63 characters")
@@ -244,6 +250,7 @@ Directories = Annotated[tuple[str, ...], _directories]
 ExternalAccounts = Annotated[tuple[ExternalAccount, ...], _each(_external_account)]
 DnsUpdate = Annotated[DnsUpdateTarget, _dns_update_target]
 ProviderId = Annotated[str, _provider_id]
+ProfileName = Annotated[str, _profile_name]
 AccessLog = Annotated[str, _access_log]
 LogFormat = Annotated[Literal["json", "combined"], _one_of("json", "combined")]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _one_of("debug", "info", "warning", "error")]
@@ -362,7 +369,7 @@ class Settings:
     acme_directory: Directories = ()  # asked in this order
     acme_ca_file: File | None = None  # trusted beside the system's authorities
     acme_email: Text | None = None
-    acme_profile: Text | None = None  # of a certificate, where the CA offers it
+    acme_profile: ProfileName | None = None  # of a certificate, where the CA offers it
 
     # What a CA allows, so that we stop before it has to stop us; the defaults are Let's Encrypt's. Certificates a
     # registered domain, and the very same names, count over 7 days, an account's orders over 3 hours, and

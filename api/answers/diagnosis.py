@@ -149,6 +149,7 @@ class DiagnosedRisk(TypedDict):
     code: RiskCode
     action: str
     who: Actor
+    """Who can do it: the one who keeps the DNS, the partner or the operator."""
     record: DiagnosedRecord | None
     """The record to add, or with `aaaa_elsewhere` to remove."""
 
