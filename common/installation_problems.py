@@ -75,6 +75,13 @@ def _edge_problems(status: InstallationStatus) -> Iterator[InstallationProblem]:
     elif not alive:
         remedy = f"one that runs serves from its copy and takes no change; {_AFTER_AN_OUTAGE}"
         yield InstallationProblem("edges", "No edge holds a lease", remedy, is_critical=True)
+    for old in status.old_certificates:
+        others = f", and {old.count - 1} others at least" if old.count > 1 else ""
+        seen = (
+            f"Edge {old.edge.label} on {old.edge.host or 'an unknown host'} serves an old certificate of {old.example}"
+        )
+        remedy = "see its log and its machine; take it out of the DNS or the load balancer until it follows again"
+        yield InstallationProblem("edges", f"{seen}{others}", remedy, is_critical=True)
     for edge in status.edges:
         where = f"{edge.node.label} on {edge.node.host or 'an unknown host'}"
         condition, failed = edge.node.condition, edge.node.description.failed_upgrade

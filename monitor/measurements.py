@@ -117,6 +117,13 @@ def _of_status(status: InstallationStatus) -> list[Family]:
             "gauge",
             status.progress.waiting,
         ),
+        Family(
+            "frontage_edge_old_certificates",
+            "Certificates of which an edge serves an old one, a minute after the change; at least so many.",
+            "gauge",
+            ("edge",),
+            samples={(each.edge.label,): [each.count] for each in status.old_certificates},
+        ),
         Family.of("frontage_alarms_held", "Domains whose alarms are held back.", "gauge", status.alarms_held),
         *_of_queues(status),
         *_of_certificates(status),

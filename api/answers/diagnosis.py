@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, NotRequired
 
@@ -15,6 +16,7 @@ from api.services.diagnosis import Caa, Dns, DomainHolding, Nodes, SeenRecord
 from api.services.next_step import NextStep, State
 from common.db import orders
 from common.db.domains import Product, Status
+from common.db.edge_nodes import EdgeNode
 from common.db.policies import Scope
 from common.db.renewal_risks import Actor, Risk, RiskCode
 from common.dns import Outcome
@@ -205,6 +207,16 @@ class DiagnosedEdge(TypedDict):
     reason: str
 
 
+class DiagnosedEdgeCertificate(TypedDict):
+    """The certificate that an edge serves."""
+
+    edge: str
+    is_current: bool
+    """Whether it is the newest one."""
+    serial: str | None
+    """In hexadecimal; null where it is one of before, or not known."""
+
+
 class DiagnosedEdges(TypedDict):
     """Whether the edges serve what was stored."""
 
@@ -214,6 +226,8 @@ class DiagnosedEdges(TypedDict):
     """Edges that do not serve the newest changes yet."""
     lapsed: list[DiagnosedEdge]
     """Edges that report no more."""
+    certificates: list[DiagnosedEdgeCertificate]
+    """What visitors of this domain get, by edge; those that report no more as they last reported."""
 
 
 class Diagnosis(TypedDict):
@@ -270,7 +284,7 @@ def diagnosis_answer(diagnosis: service.Diagnosis, step: NextStep, now: datetime
         "order": _order(diagnosis.holding),
         "origin": _origin(diagnosis),
         "monitor": _monitor(diagnosis.nodes),
-        "edges": _edges(diagnosis.nodes),
+        "edges": _edges(diagnosis.nodes, diagnosis.holding),
     }
 
 
@@ -327,7 +341,7 @@ def _monitor(nodes: Nodes | None) -> DiagnosedMonitor | UnknownPart:
     return {"status": "running" if nodes.is_issuing else "not running"}
 
 
-def _edges(nodes: Nodes | None) -> DiagnosedEdges | UnknownPart:
+def _edges(nodes: Nodes | None, holding: DomainHolding | None) -> DiagnosedEdges | UnknownPart:
     if nodes is None:
         return _UNKNOWN
     reach = nodes.edges
@@ -336,7 +350,13 @@ def _edges(nodes: Nodes | None) -> DiagnosedEdges | UnknownPart:
         "running": reach.alive,
         "behind": [{"edge": edge.label, "reason": describe_edge(edge)} for edge in reach.behind],
         "lapsed": [{"edge": edge.label, "reason": describe_lapsed(edge)} for edge in reach.lapsed],
+        "certificates": [] if holding is None else list(map(partial(_served, holding.serial), holding.served_at)),
     }
+
+
+def _served(serial: str | None, at: tuple[EdgeNode, bool]) -> DiagnosedEdgeCertificate:
+    edge, is_current = at
+    return {"edge": edge.label, "is_current": is_current, "serial": serial if is_current else None}
 
 
 def _products(holding: DomainHolding | None) -> list[DiagnosedProduct] | None:

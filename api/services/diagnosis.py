@@ -22,6 +22,7 @@ from common.db import (
     ca_ledger,
     certificates,
     edge_nodes,
+    feed,
     monitor_nodes,
     orders,
     own_certificates,
@@ -32,7 +33,7 @@ from common.db.applications import Application
 from common.db.ca_ledger import LimitReached, Limits
 from common.db.certificates import InService
 from common.db.domains import Domain
-from common.db.edge_nodes import UnreachedOrigin
+from common.db.edge_nodes import EdgeNode, UnreachedOrigin
 from common.db.orders import OrderState
 from common.db.own_certificates import OwnCertificate
 from common.db.policies import Policy
@@ -104,7 +105,8 @@ class DomainHolding:
     """What the application has of the name.
 
     `certificate` is ours, served or standing by beside the application's `own`. `full`: the CA's limit that leaves no
-    room for an order now. `policy`: what an operator has every request answered.
+    room for an order now. `policy`: what an operator has every request answered. `serial`: of the certificate that
+    visitors should get; `served_at`: the edges, and whether each has that one.
     """
 
     domains: tuple[Domain, ...]
@@ -113,6 +115,8 @@ class DomainHolding:
     full: LimitReached | None
     policy: Policy | None = None
     own: OwnCertificate | None = None
+    serial: str | None = None
+    served_at: tuple[tuple[EdgeNode, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +266,10 @@ class DiagnosisService:
             policy = await policies.find_in_force(connection, name.text, application.id)
             ours = await certificates.describe(connection, name.text)
             own = await own_certificates.find(connection, name.text)
-            return DomainHolding(tuple(held), ours, order, full, policy, own)
+            serial = own.serial if own is not None else None if ours is None else ours.serial
+            identity, _ = await feed.read_version(connection)
+            reach = await edge_nodes.find_certificate_reach(connection, name.text, identity)
+            return DomainHolding(tuple(held), ours, order, full, policy, own, serial, tuple(reach))
 
     async def _look_at_holding_and_origin(
         self, application: Application, name: DomainName, held: list[Domain]

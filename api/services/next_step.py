@@ -187,6 +187,16 @@ def _edges(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     return None
 
 
+def _old_certificates(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
+    """Of a domain that an edge serves with a certificate of before."""
+    served_at = diagnosis.holding.served_at if diagnosis.holding is not None else ()
+    old = [edge.label for edge, is_current in served_at if not is_current]
+    if not old:
+        return None
+    words = f"{len(old)} of {len(served_at)} edges may still serve its certificate of before: {', '.join(old)}"
+    return NextStep("action needed", f"{words}. The operator has to look at it: `frontage status` names its machine.")
+
+
 def _on_its_way(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
     holding = diagnosis.holding
     if holding is None or not holding.domains or _is_live(holding, now):
@@ -260,6 +270,7 @@ _ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
     _origin,
     _unreached,
     _edges,
+    _old_certificates,
     _on_its_way,
     _at_risk,
     _well,

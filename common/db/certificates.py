@@ -53,6 +53,7 @@ class InService:
     not_after: datetime
     issued_at: datetime
     live_at: datetime | None
+    serial: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,7 @@ async def chain_in_service(connection: Connection, domain: str) -> str | None:
 async def describe(connection: Connection, domain: str) -> InService | None:
     """Return the certificate that edges present for the domain, or None."""
     row = await connection.fetchrow(
-        "select issuer, not_before, not_after, issued_at, live_at from certificates"
+        "select issuer, not_before, not_after, issued_at, live_at, serial from certificates"
         " where domain = $1 and released_at is null",
         domain,
     )

@@ -133,6 +133,21 @@ class UnreachedOrigin:
     fault: OriginFault
 
 
+@dataclass(frozen=True, slots=True)
+class OldCertificates:
+    """An edge that serves old certificates: how many, at least, and the domain of one of them."""
+
+    edge: EdgeNode
+    count: int
+    example: str
+
+
+OLD_SECONDS: Final = 60.0
+"""An edge applies a change in a fraction of a second; one that lacks it after so long serves an old certificate."""
+_MOST_OLD = 20  # counted of each shard
+_HAS_POSITIONS = "version = (select sum(each) from unnest(positions) as each)"
+"""Not those which a newer program left before an edge went back to one that does not report them."""
+
 _COLUMNS = (
     "node_id, host, version, state, reason, lease_until, software_version, held_copy_at, failed_upgrade_at,"
     " failed_upgrade_reason, requests_last_minute, failed_last_minute, unusable_certificates, unusable_example,"
@@ -162,6 +177,7 @@ async def report(
     condition: Condition = SERVING,
     *,
     host: str = "",
+    positions: Sequence[int] | None = None,
     failing: Sequence[FailingOrigin] | None = None,
     description: EdgeDescription = UNDESCRIBED,
     traffic: EdgeTraffic | None = None,
@@ -173,8 +189,10 @@ async def report(
 ) -> Renewal:
     """Report, for `LEASE_SECONDS`, that this node has applied the feed of that identity up to `version`.
 
-    One statement, and so one commit. `failing`: the origins that it cannot reach; None leaves those reported before.
-    Without `takes`, a lease that another holder has stays that one's. With `looks`, also look at the installation.
+    One statement, and so one commit. `positions`: the version of each shard of the feed, whose sum is `version`;
+    without them, it is not known which of its certificates are old. `failing`: the origins that it cannot reach; None
+    leaves those reported before. Without `takes`, a lease that another holder has stays that one's. With `looks`, also
+    look at the installation.
     """
     upgrade = description.failed_upgrade
     row = await connection.fetchrow(
@@ -201,6 +219,7 @@ async def report(
             "unusable": unusable.count,
             "example": unusable.example,
             "shares_id_of": shares_id_of,
+            "positions": positions,
         },
         monitor_nodes.ISSUING,
         looks,
@@ -272,6 +291,47 @@ async def find_unreached(connection: Connection, origin: OriginIdentity) -> list
         get_args(OriginFault),
     )
     return [UnreachedOrigin(_node(row), row["fault"]) for row in rows]
+
+
+async def find_certificate_reach(connection: Connection, domain: str, identity: str) -> list[tuple[EdgeNode, bool]]:
+    """Return the edges that run or were lost lately, and whether each has the domain's present certificate.
+
+    Those that follow another feed than that of the identity, or do not report how far they are, are not among them.
+    """
+    rows = await connection.fetch(
+        f"select {_COLUMNS}, coalesce(positions[shard + 1], 0) >= changed as is_current"  # noqa: S608 - a constant
+        " from edge_nodes, (select shard, version as changed from changes where kind = 'certificate' and key = $1) c"
+        f" where feed_identity = $2 and {_HAS_POSITIONS}"
+        " and lease_until > clock_timestamp() - make_interval(secs => $3) order by node_id",
+        domain,
+        identity,
+        LOST_SECONDS,
+    )
+    return [(_node(row), row["is_current"]) for row in rows]
+
+
+async def list_old_certificates(connection: Connection, identity: str) -> list[OldCertificates]:
+    """Return the edges that run or were lost lately and lack certificates of `OLD_SECONDS` ago, with one's domain."""
+    rows = await connection.fetch(
+        f"""
+        select {_COLUMNS}, old.count, old.example from edge_nodes cross join lateral (
+            select count(*) as count, min(key) as example from feed_shards shards cross join lateral (
+                select key from changes where changes.shard = shards.shard and kind = 'certificate'
+                    and changes.version > coalesce(positions[shards.shard + 1], 0)
+                    and changed_at < clock_timestamp() - make_interval(secs => $3)
+                limit $4
+            ) lacking
+        ) old
+        where old.count > 0 and {_HAS_POSITIONS} and feed_identity = $1
+            and lease_until > clock_timestamp() - make_interval(secs => $2)
+        order by node_id
+        """,  # noqa: S608 - a constant
+        identity,
+        LOST_SECONDS,
+        OLD_SECONDS,
+        _MOST_OLD,
+    )
+    return [OldCertificates(_node(row), row["count"], row["example"]) for row in rows]
 
 
 async def count_alive(connection: Connection) -> int:

@@ -89,6 +89,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "applications": _ALL,  # the dashboard makes and deletes them
             "audit": _ADD,  # what is written there stays
             "ca_ledger": _READ,
+            "changes": _READ,
             "edge_nodes": _READ,
             "edge_policies": _ALL,  # operators block names in the dashboard
             "error_pages": _ALL,

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from common.db import ca_ledger, checks, edge_nodes, feed, monitor_health, monitor_nodes, orders, revocations
 from common.db.ca_ledger import Limits
-from common.db.edge_nodes import EdgeNode
+from common.db.edge_nodes import EdgeNode, OldCertificates
 from common.db.issuance_progress import IssuanceProgress, read_progress
 from common.db.monitor_health import MonitorHealth
 from common.db.monitor_nodes import MonitorNode
@@ -134,6 +134,7 @@ class InstallationStatus:
     revocations: RevocationBacklog
     endpoints_failing: int
     endpoints_disabled: int
+    old_certificates: Sequence[OldCertificates] = ()
 
     @property
     def notices(self) -> list[str]:
@@ -200,6 +201,7 @@ async def read_status(connection: Connection, limits: Limits) -> InstallationSta
         queues=[await _measure_queue(connection, name, due) for name, due in _QUEUES.items()],
         certificates=[await _count_expiring(connection, start, end) for start, end in _SPANS],
         unrenewed=await _count_unrenewed(connection),
+        old_certificates=await edge_nodes.list_old_certificates(connection, head.identity),
         ledger=await _limit_usage(connection, limits),
         failing_orders=await _failing_orders(connection),
         progress=await read_progress(connection, limits),

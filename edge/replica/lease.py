@@ -157,6 +157,7 @@ class EdgeLease:
             state.version,
             condition,
             host=socket.gethostname(),
+            positions=state.positions,
             failing=failing,
             description=EdgeDescription(self._software_version, held_at, self.failed_upgrade),
             traffic=self.traffic,

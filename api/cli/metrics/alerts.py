@@ -69,6 +69,15 @@ ALERTS: Final = (
         "running#when-something-is-wrong",
     ),
     Alert(
+        "FrontageEdgeServesOldCertificate",
+        "critical",
+        "max by (edge) (frontage_edge_old_certificates) > 0",
+        "1m",
+        "Edge {{ $labels.edge }} serves a certificate that has been replaced, to visitors who may be refused by it.",
+        "See its log and its machine; take it out of the DNS or the load balancer until it follows again.",
+        "certificates#what-visitors-get",
+    ),
+    Alert(
         "FrontageEdgeStuck",
         "critical",
         'max(frontage_edges{state="stuck"}) > 0',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from cryptography import x509
 
 from api.rules import certificate_files
 from common.db import certificates, events, orders, own_certificates
+from common.db.ca_ledger import Limits
+from common.db.status import read_status
 from monitor.own_certificates import OwnCertificateWatch
 from tests.certificates import Authority, ec_key, pem, pem_of
 from tests.component.edge_process import EdgeProcess
@@ -214,3 +217,33 @@ async def test_keys_are_stored_sealed(shop: Shop) -> None:
     assert opened == certificate_files.key_pem(KEY)
     async with shop.service.database.connection() as connection:
         assert await own_certificates.find(connection, "elsewhere.test") is None
+
+
+async def test_an_edge_that_serves_the_certificate_of_before_is_named(shop: Shop, edge: EdgeProcess) -> None:
+    async def reach() -> list[tuple[bool, str | None]]:
+        found = (await shop.partner.call("GET", f"/domains/{DOMAIN}/diagnosis")).body["edges"]["certificates"]
+        return [(each["is_current"], each["serial"]) for each in found]
+
+    first, second = CA.leaf(KEY, DOMAIN), CA.leaf(KEY, DOMAIN)
+    current: list[tuple[bool, str | None]] = [(True, serial_of(first))]
+    old_one: list[tuple[bool, str | None]] = [(False, None)]
+    await shop.bring(first)
+    await until_equal(reach, current)
+    edge.signal(signal.SIGKILL)
+    await edge.ended()
+    await shop.bring(second)
+    await until_equal(reach, old_one)
+
+    async def old() -> list[tuple[int, str]]:
+        async with shop.service.database.connection() as connection:
+            status = await read_status(connection, Limits())
+        return [(each.count, each.example) for each in status.old_certificates]
+
+    async def move_change(to: str) -> None:
+        async with shop.service.database.transaction() as connection:
+            await connection.execute(f"update changes set changed_at = clock_timestamp() {to} interval '2 minutes'")
+
+    await move_change("+")
+    assert await old() == [], "it may apply the change any moment"
+    await move_change("-")
+    assert await old() == [(1, DOMAIN)]

@@ -89,3 +89,24 @@ async def test_nodes_that_fell_silent_are_forgotten_after_a_day(database: Databa
         assert await erase(connection, "edge_nodes") == 1
         rows = await connection.fetch("select node_id from edge_nodes order by node_id")
     assert [row["node_id"] for row in rows] == ["late", "serving"]
+
+
+async def test_positions_count_for_the_version_that_they_were_reported_with(database: Database) -> None:
+    """An edge that went back to a program which does not report them is not judged by them."""
+    async with database.connection() as connection:
+        await connection.execute(
+            "insert into changes (kind, key, version, shard, deleted, digest)"
+            " values ('certificate', 'a.test', 5, 1, false, 1)"
+        )
+
+        async def reach() -> list[bool]:
+            return [each for _, each in await edge_nodes.find_certificate_reach(connection, "a.test", "one")]
+
+        await edge_nodes.report(connection, "node", "one", 6)
+        assert await reach() == []
+        await edge_nodes.report(connection, "node", "one", 6, positions=[2, 4])
+        assert await reach() == [False]
+        await edge_nodes.report(connection, "node", "one", 7, positions=[2, 5])
+        assert await reach() == [True]
+        await connection.execute("select report_lease('node', 'one', 9, 3, 'serving', null, '', null)")
+        assert await reach() == []

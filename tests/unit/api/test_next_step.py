@@ -16,6 +16,8 @@ from common.db.certificates import InService
 from common.db.domains import Domain
 from common.db.edge_nodes import SERVING, EdgeNode, UnreachedOrigin
 from common.db.orders import OrderState
+from common.db.own_certificates import OwnCertificate
+from common.db.renewal_risks import Risk, RiskRecord
 from common.dns import Outcome
 from common.edge_probe import Reached
 from common.enrolment.eligibility import EligibilityFindings
@@ -268,3 +270,54 @@ def test_a_limit_of_the_authority_is_waited_for() -> None:
 def test_a_renewal_that_fails_is_told_while_the_old_certificate_serves() -> None:
     failing_renewal = replace(WELL, holding=DomainHolding((DOMAIN,), CERTIFICATE, FAILED, None))
     assert "The last attempt at a certificate failed" in sentence(failing_renewal)
+
+
+def test_an_edge_that_serves_the_certificate_of_before_is_named() -> None:
+    edges = [EdgeNode(f"{number}123456789", "edge", 1, SERVING, NOW) for number in range(2)]
+    old = replace(WELL, holding=replace(HOLDING, serial="4f", served_at=((edges[0], True), (edges[1], False))))
+    assert sentence(old) == (
+        "action needed: 1 of 2 edges may still serve its certificate of before: 11234567. The operator has to look at"
+        " it: `frontage status` names its machine."
+    )
+    shown = diagnosis_answer(old, next_step(old, NOW), NOW)["edges"]
+    assert shown["status"] == "ok"
+    assert [(each["edge"], each["serial"]) for each in shown["certificates"]] == [
+        ("01234567", "4f"),
+        ("11234567", None),
+    ]
+
+
+def test_a_renewal_at_risk_is_told_once_it_counts() -> None:
+    record = RiskRecord("AAAA", NAME.text, "2001:db8::1")
+    risk = Risk("aaaa_elsewhere", "Remove the AAAA record.", "domain_owner", record)
+    seen_once = replace(WELL, holding=replace(HOLDING, order=replace(ORDER, risk=risk)))
+    assert sentence(seen_once) == sentence(WELL)
+    counts = replace(WELL, holding=replace(HOLDING, order=replace(ORDER, risk=replace(risk, seen=2))))
+    assert sentence(counts) == (
+        "action needed: The next renewal would fail. Remove the AAAA record. The certificate ends 2027-02-19 12:00 UTC."
+    )
+    order = diagnosis_answer(counts, next_step(counts, NOW), NOW)["order"]
+    assert order is not None
+    assert order["status"] == "issued"
+    assert order["renewal_risk"] == {
+        "code": "aaaa_elsewhere",
+        "action": "Remove the AAAA record.",
+        "who": "domain_owner",
+        "record": {"type": "AAAA", "host": NAME.text, "value": "2001:db8::1"},
+    }
+
+
+def test_an_own_certificate_is_told_with_what_stands_by() -> None:
+    own = OwnCertificate(NAME.text, "app", "CA", "4f", (NAME.text,), NOW, NOW + timedelta(days=60), NOW)
+    assert sentence(replace(WELL, holding=replace(HOLDING, own=own))) == (
+        "ok: Nothing to do: the domain is served with your own certificate until 2027-01-20 12:00 UTC. Ours stands by,"
+        " and takes over on its last day."
+    )
+    alone = replace(HOLDING, certificate=None, order=FAILED, own=own)
+    assert sentence(replace(WELL, holding=alone)) == (
+        "ok: Nothing to do: the domain is served with your own certificate until 2027-01-20 12:00 UTC. Bring the next"
+        " one by then: ours, which would take over, could not be issued yet: the last attempt failed, the CA could not"
+        " connect."
+    )
+    ending = replace(alone, own=replace(own, not_after=NOW + timedelta(days=9)))
+    assert sentence(replace(WELL, holding=ending)).startswith("action needed: The last attempt at a certificate failed")

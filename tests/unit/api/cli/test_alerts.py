@@ -29,6 +29,7 @@ SERIES: dict[str, dict[str, tuple[str | None, str | None]]] = {
     "FrontageNoEdgeServes": {'frontage_edges{state="serving"}': ("0", "1")},
     "FrontageEdgeLost": {'frontage_edges{state="gone"}': ("1", "0")},
     "FrontageEdgeUnusable": {'frontage_edges{state="unusable"}': ("1", "0")},
+    "FrontageEdgeServesOldCertificate": {'frontage_edge_old_certificates{edge="4f"}': ("1", "0")},
     "FrontageEdgeStuck": {'frontage_edges{state="stuck"}': ("1", "0")},
     "FrontageEdgeIdShared": {"frontage_edges_sharing_id": ("1", "0")},
     "FrontageCertificatesUnusable": {
