@@ -77,12 +77,6 @@ async def find(connection: Connection, domain: str) -> OwnCertificate | None:
     return None if row is None else OwnCertificate(**{**row, "names": tuple(row["names"])})
 
 
-async def find_chain(connection: Connection, domain: str) -> str | None:
-    """Return the chain (PEM, leaf first) of the certificate that the domain's partner brought, or None."""
-    chain: str | None = await connection.fetchval("select chain from own_certificates where domain = $1", domain)
-    return chain
-
-
 async def find_request(connection: Connection, domain: str, application_id: str) -> CertificateRequest | None:
     """Return the application's open request for the domain, or None."""
     row = await connection.fetchrow(
@@ -112,6 +106,8 @@ async def store(connection: Connection, certificate: OwnCertificate, *, chain: s
     It is valid for longer than the last of `WARNED_DAYS`. A request that was signed ends.
     """
     warnings = (certificate.not_after - timedelta(days=days) for days in WARNED_DAYS)
+    # No update: it would need the right to read the key, which the API does not have.
+    await connection.execute("delete from own_certificates where domain = $1", certificate.domain)
     await connection.execute(
         """
         insert into own_certificates
@@ -119,11 +115,6 @@ async def store(connection: Connection, certificate: OwnCertificate, *, chain: s
             due_at)
         values ($1, $2, $3, $4, $5, $6,
             coalesce($7, (select r.private_key from certificate_requests r where r.domain = $1)), $8, $9, $10, $11)
-        on conflict (domain) do update
-        set application_id = excluded.application_id, issuer = excluded.issuer, serial = excluded.serial,
-            names = excluded.names, chain = excluded.chain, private_key = excluded.private_key,
-            not_before = excluded.not_before, not_after = excluded.not_after, stored_at = excluded.stored_at,
-            warned_days = null, due_at = excluded.due_at
         """,
         certificate.domain,
         certificate.application_id,

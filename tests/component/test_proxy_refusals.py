@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.probe import PROBE_PATH, new_nonce, probe_answer
+from common.probe import CHALLENGE_PROBE_PATH, PROBE_PATH, new_nonce, probe_answer
 from tests.component.peers import Wire, answer_each, edge, origin
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -23,11 +23,12 @@ async def test_unknown_domains_get_a_neutral_404_and_keep_the_connection(tmp_pat
             assert body.startswith(shape)
 
 
-async def test_the_apis_probe_is_answered_for_domains_that_are_not_enrolled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", [PROBE_PATH, CHALLENGE_PROBE_PATH])
+async def test_probes_are_answered_for_domains_that_are_not_enrolled(tmp_path: Path, path: str) -> None:
     async with edge(tmp_path, secure=False) as proxy:
         client = await proxy.connect()
         nonce = new_nonce()
-        await client.send(b"GET %b HTTP/1.1\r\nHost: New.example:80\r\n\r\n" % (PROBE_PATH + nonce).encode())
+        await client.send(b"GET %b HTTP/1.1\r\nHost: New.example:80\r\n\r\n" % (path + nonce).encode())
         assert (await client.response())[1] == probe_answer(proxy.keyring, "new.example", nonce)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import ssl
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 from cryptography import x509
 
 from api.rules import certificate_files
-from common.db import certificates, events, orders, own_certificates
+from common.db import certificates, edge_nodes, events, feed, orders, own_certificates, replacements, roles
 from common.db.ca_ledger import Limits
+from common.db.own_certificates import OwnCertificate
 from common.db.status import read_status
 from monitor.own_certificates import OwnCertificateWatch
 from tests.certificates import Authority, ec_key, pem, pem_of
@@ -247,3 +249,22 @@ async def test_an_edge_that_serves_the_certificate_of_before_is_named(shop: Shop
     assert await old() == [], "it may apply the change any moment"
     await move_change("-")
     assert await old() == [(1, DOMAIN)]
+
+
+@pytest.mark.parametrize("role", ["api", "monitor"])
+async def test_the_rights_of_each_role_are_enough(shop: Shop, role: str) -> None:
+    now = datetime.now(UTC)
+    brought = OwnCertificate(DOMAIN, shop.partner.id, "CA", "4f", (DOMAIN,), now, now + timedelta(days=60), now)
+    async with shop.service.database.transaction() as connection:
+        await roles.apply(connection, create=True)
+        await connection.execute(f"set local role frontage_{role}")
+        await own_certificates.add_request(connection, DOMAIN, shop.partner.id, request="x", private_key=b"key")
+        for key in (b"key", None, b"key"):
+            await own_certificates.store(connection, brought, chain="chain", private_key=key)
+        assert await own_certificates.find(connection, DOMAIN) is not None
+        selection = replacements.Selection(before=now)
+        assert await replacements.request(connection, selection, most=5) == 0
+        identity, _ = await feed.read_version(connection)
+        assert await edge_nodes.find_certificate_reach(connection, DOMAIN, identity) == []
+        assert await edge_nodes.list_old_certificates(connection, identity) == []
+        assert await own_certificates.remove(connection, DOMAIN)
