@@ -29,8 +29,8 @@ from edge.http2.streams import (
     HALF_CLOSED_LOCAL,
     HEADERS_RECEIVED,
     HEADERS_RECEIVED_END,
-    IDLE,
     OPEN,
+    OPENED,
     RESET_RECEIVED,
     RESET_SENT,
     Stream,
@@ -56,6 +56,7 @@ _MAX_UNFOLDED: Final = 4  # times the largest head, after decompression; up to t
 _MAX_REMEMBERED: Final = 256  # streams that we reset; priorities of streams to come
 _LAST_STREAM: Final = 2**31 - 1
 _KIND_AT: Final = 3  # of a frame's header
+_PLAIN_HEADERS: Final = frames.END_HEADERS | frames.PADDED | frames.HAS_PRIORITY
 _PROTOCOL: Final = ErrorCode.PROTOCOL_ERROR
 
 
@@ -160,6 +161,11 @@ class Http2Connection:
         return bool(self._unread)
 
     @property
+    def is_between_frames(self) -> bool:
+        """Return whether all that came is read, and ended with a whole frame or header block."""
+        return not (self._partial or self._unread or self._block_stream)
+
+    @property
     def is_in_head(self) -> bool:
         """Return whether a frame but DATA, or a header block, has begun whose end is still to come."""
         partial = self._partial
@@ -205,7 +211,12 @@ class Http2Connection:
         if self.failure is not None:
             return
         try:
-            self._receive(data)
+            if self._has_preface and not (self._partial or self._unread):
+                position = self._read_frames(data)
+                if position < len(data):
+                    self._partial += memoryview(data)[position:]
+            else:
+                self._receive(data)
             if self._output.control_bytes > budgets.MAX_UNREAD_ANSWER_BYTES:
                 raise budgets.exceeded("unread_answers")
         except ConnectionFailed as failure:
@@ -260,7 +271,10 @@ class Http2Connection:
             if not self._has_settings and (kind != frames.SETTINGS or flags & frames.ACK):
                 raise ConnectionFailed(_PROTOCOL, "the first frame is not SETTINGS")
             if kind == frames.HEADERS:
-                self._on_headers(stream_id, flags, data[start:stop])
+                if flags & _PLAIN_HEADERS == frames.END_HEADERS and stream_id & 1:
+                    self._on_block(stream_id, data[start:stop], ends=bool(flags & frames.END_STREAM))
+                else:
+                    self._on_headers(stream_id, flags, data[start:stop])
                 self._steps_left -= length // _OCTETS_A_STEP
             elif kind == frames.DATA:
                 self._on_data(stream_id, flags, data[start:stop])
@@ -316,7 +330,7 @@ class Http2Connection:
         if len(fields) > _FEW_FIELDS and sum(map(size_of, fields)) > _MAX_UNFOLDED * self._max_block_bytes:
             raise budgets.exceeded("header_bytes")
         event = HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED
-        if stream_id <= self.last_stream_id:
+        if stream_id <= self.last_stream_id:  # trailers
             stream = self._find(stream_id)
             if stream is None:
                 return
@@ -335,7 +349,7 @@ class Http2Connection:
             self._send_reset(stream_id, ErrorCode.REFUSED_STREAM)
             return
         stream = self._owner.open_stream(stream_id, self._initial_window)
-        stream.state = advance(IDLE, event)
+        stream.state = OPENED[event]
         self.streams[stream_id] = stream
         try:
             head, priority = self._composer.compose(fields, is_complete=ends)
@@ -532,10 +546,13 @@ class Http2Connection:
         stream.interims = (*stream.interims, block)
         self._output.queue(stream)
 
-    def send_head(self, stream: Stream, block: bytes) -> None:
-        """Send the head of the response. Content may follow, then `end`."""
+    def send_head(self, stream: Stream, block: bytes, data: bytes = b"") -> None:
+        """Send the head of the response, and first content. More may follow, then `end`."""
         stream.block = block
-        self._output.queue(stream)
+        if data:
+            self._output.add(stream, data)
+        else:
+            self._output.queue(stream)
 
     def send_data(self, stream: Stream, data: bytes) -> None:
         """Send content, which is not empty."""
@@ -545,7 +562,8 @@ class Http2Connection:
         """End the response. `trailers` are a block."""
         stream.has_ended = True
         stream.trailers = trailers
-        self._output.queue(stream)
+        if not stream.is_queued:
+            self._output.queue(stream)
 
     def reset(self, stream: Stream, code: ErrorCode) -> None:
         """End a stream early, at our own wish. Its `on_reset` is not called."""

@@ -4,7 +4,8 @@ The decoder's tables hold fields that were judged when they came in (`edge.http2
 costs a list index a field. Our own blocks never use the dynamic table: a response's head is put together from parts
 that are the same for all connections (`edge.http2.responses`).
 
-A block that holds the same octets as one before it, between two blocks that changed no table, has the same fields.
+A block that holds the same octets as one before it, between two blocks that changed no table, has the same fields;
+so it has, but for one, where it differs from it in a value that no table takes: a browser's next path.
 """
 
 from __future__ import annotations
@@ -23,9 +24,37 @@ _MAX_INTEGER_OCTETS: Final = 4  # behind the first: no length or index of ours i
 _MAX_SIZE_UPDATES: Final = 2  # §4.2: the lowest and the last size, at most
 _FIRST_DYNAMIC: Final = len(STATIC_FIELDS) + 1
 
-_STATIC: Final[list[Field | None]] = [None, *(make_field(name, value) for name, value in STATIC_FIELDS)]
+_NO_FIELD: Final[Field] = (-1, b"", b"", b"")  # at index 0
+_STATIC: Final = [_NO_FIELD, *(make_field(name, value) for name, value in STATIC_FIELDS)]
 _REMEMBERED_BYTES: Final = 512
 _SIZE_BEYOND_LINE: Final = FIELD_OVERHEAD_BYTES - LINE_OVERHEAD_BYTES
+
+
+class _Remembered:
+    """A block and its fields, by which blocks are read that differ from it in the value at `value_at` alone."""
+
+    __slots__ = ("_before", "_behind", "_block", "_field_at", "_fields", "_value_at")
+
+    def __init__(self, block: bytes, value_at: int, value_end: int, fields: list[Field], field_at: int) -> None:
+        self._block = block
+        self._value_at = value_at  # 0: there is none
+        self._before, self._behind = block[:value_at], block[value_end:]
+        self._fields = fields
+        self._field_at = field_at
+
+    def read(self, block: bytes) -> list[Field] | None:
+        """Return the fields of a block, None where it differs in more. Raises: IndexError behind the block's end."""
+        if block == self._block:
+            return self._fields
+        value_at = self._value_at
+        if not (value_at and block.startswith(self._before) and block.endswith(self._behind)):
+            return None
+        value, end = _string(block, value_at)
+        if end + len(self._behind) != len(block):
+            return None
+        fields = self._fields.copy()
+        fields[self._field_at] = make_field(fields[self._field_at][2], value)
+        return fields
 
 
 class HeaderDecoder:
@@ -35,44 +64,40 @@ class HeaderDecoder:
     unfolds to. Below it, the bound of the fields' sizes is the caller's.
     """
 
-    __slots__ = ("_last_block", "_last_fields", "_max_fields", "_max_table_bytes", "_table", "_table_bytes")
+    __slots__ = ("_last", "_max_fields", "_max_table_bytes", "_table", "_table_bytes")
 
     def __init__(self, max_fields: int) -> None:
         self._max_fields = max_fields
-        self._table: list[Field | None] = _STATIC.copy()
+        self._table = _STATIC.copy()
         self._table_bytes = 0
         self._max_table_bytes = TABLE_BYTES
-        self._last_block: bytes | None = None  # that changed no table, nor did one since
-        self._last_fields: list[Field] = []
+        self._last: _Remembered | None = None  # a block that changed no table, nor did one since
 
     @property
     def dynamic_table(self) -> list[tuple[bytes, bytes]]:
         """Return the names and values, newest first."""
-        return [(field[2], field[3]) for field in self._table[_FIRST_DYNAMIC:] if field is not None]
+        return [(field[2], field[3]) for field in self._table[_FIRST_DYNAMIC:]]
 
     def decode(self, block: bytes) -> list[Field]:
         """Return the fields of a block; the list may be returned again.
 
         Raises: `ConnectionFailed` (§2.3.3, §4.2, §5, §6).
         """
-        if block == self._last_block:
-            return self._last_fields
         try:
-            fields, has_changed = self._decode(block)
+            if self._last is not None and (fields := self._last.read(block)) is not None:
+                return fields
+            return self._decode(block)
         except IndexError:
             raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "truncated header block or unknown index") from None
-        if has_changed:
-            self._last_block = None
-        elif len(block) <= _REMEMBERED_BYTES:
-            self._last_block, self._last_fields = block, fields
-        return fields
 
-    def _decode(self, block: bytes) -> tuple[list[Field], bool]:
-        """Return the fields, and whether a table changed. Raises: IndexError behind the block's or a table's end."""
+    def _decode(self, block: bytes) -> list[Field]:
+        """Return the fields, and remember them. Raises: IndexError behind the block's or a table's end."""
         table = self._table
         fields: list[Field] = []
-        position, end, fields_left = 0, len(block), self._max_fields
-        has_changed = False
+        end, fields_left = len(block), self._max_fields
+        position = self._resize(block)
+        has_changed = position > 0
+        value_at = value_end = field_at = 0  # of the last literal
         while position < end:
             octet = block[position]
             position += 1
@@ -83,74 +108,60 @@ class HeaderDecoder:
                 index = octet & 0x7F
                 if index == 0x7F:
                     index, position = _integer(block, position, index)
-                field = table[index]
-                if field is None:
+                if not index:
                     raise IndexError
-                fields.append(field)
+                fields.append(table[index])
                 continue
             if octet >= 0x40:  # §6.2.1
                 index, is_added = octet & 0x3F, True
                 if index == 0x3F:
                     index, position = _integer(block, position, index)
-            elif octet >= 0x20:  # §6.3
-                position = self._resize(block, position - 1, may_follow=not fields)
-                has_changed = True
-                fields_left += 1
-                continue
+            elif octet >= 0x20:  # §4.2
+                raise _invalid_resize()
             else:  # §6.2.2, §6.2.3
                 index, is_added = octet & 0x0F, False
                 if index == 0x0F:
                     index, position = _integer(block, position, index)
             if index:
-                named = table[index]
-                assert named is not None
-                name = named[2]
+                name = table[index][2]
             else:
                 name, position = _string(block, position)
+            value_at, field_at = position, len(fields)
             value, position = _string(block, position)
+            value_end = position
             field = make_field(name, value)
             fields.append(field)
             if is_added:
                 has_changed = True
-                self._add(field)
-        return fields, has_changed
+                held = self._table_bytes + len(field[1]) + _SIZE_BEYOND_LINE
+                table.insert(_FIRST_DYNAMIC, field)
+                while held > self._max_table_bytes:  # §4.4: one larger than the table empties it
+                    held -= len(table.pop()[1]) + _SIZE_BEYOND_LINE
+                self._table_bytes = held
+        self._last = None
+        if not has_changed and end <= _REMEMBERED_BYTES:
+            self._last = _Remembered(block, value_at, value_end, fields, field_at)
+        return fields
 
-    def _add(self, field: Field) -> None:
-        """Add a field to the table; one larger than the table empties it (§4.4)."""
-        size = len(field[1]) + _SIZE_BEYOND_LINE
-        held = self._table_bytes + size
-        if held > self._max_table_bytes:
-            held = self._evict(self._max_table_bytes - size) + size
-            if size > self._max_table_bytes:
-                return
-        self._table_bytes = held
-        self._table.insert(_FIRST_DYNAMIC, field)
-
-    def _evict(self, room: int) -> int:
-        """Drop the oldest fields until the rest takes no more than `room`; return its size."""
-        table, held = self._table, self._table_bytes
-        while held > room and len(table) > _FIRST_DYNAMIC:
-            oldest = table.pop()
-            assert oldest is not None
-            held -= size_of(oldest)
-        self._table_bytes = held
-        return held
-
-    def _resize(self, block: bytes, position: int, *, may_follow: bool) -> int:
-        """Take the size updates that stand here; return where they end (§4.2, §6.3)."""
-        updates = 0
+    def _resize(self, block: bytes) -> int:
+        """Take the updates of the table's size that a block begins with; return where they end (§4.2, §6.3)."""
+        position = updates = 0
         while position < len(block) and 0x20 <= block[position] < 0x40:
             size = block[position] & 0x1F
             position += 1
             if size == 0x1F:
                 size, position = _integer(block, position, size)
             updates += 1
-            if not may_follow or updates > _MAX_SIZE_UPDATES or size > TABLE_BYTES:
-                raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "invalid update of the dynamic table's size")
+            if updates > _MAX_SIZE_UPDATES or size > TABLE_BYTES:
+                raise _invalid_resize()
             self._max_table_bytes = size
-            if self._table_bytes > size:
-                self._evict(size)
+            while self._table_bytes > size:
+                self._table_bytes -= size_of(self._table.pop())
         return position
+
+
+def _invalid_resize() -> ConnectionFailed:
+    return ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "invalid update of the dynamic table's size")
 
 
 def _integer(block: bytes, position: int, value: int) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from edge.http2.streams import (
     DATA_SENT_END,
     HEADERS_SENT,
     HEADERS_SENT_END,
+    RESPONDED,
     Stream,
     advance,
 )
@@ -99,10 +100,12 @@ class Output:
 
     def add(self, stream: Stream, data: bytes) -> None:
         """Send content."""
+        size = len(data)
         stream.pending.append(data)
-        stream.pending_bytes += len(data)
-        self.held_bytes += len(data)
-        self.queue(stream)
+        stream.pending_bytes += size
+        self.held_bytes += size
+        if not stream.is_queued:
+            self.queue(stream)
         if stream.pending_bytes > HIGH_BYTES or self.held_bytes > MAX_HELD_BYTES:
             stream.is_full = True
 
@@ -126,9 +129,7 @@ class Output:
 
     def take(self, most_bytes: int) -> list[Piece]:
         """Return what is to be written next: some `most_bytes` of content."""
-        out: list[Piece] = [*self.control]
-        self.control.clear()
-        self.control_bytes = 0
+        out: list[Piece] = self._take_control() if self.control else []
         for queue in self._queues:
             while queue:
                 if most_bytes <= 0:
@@ -136,23 +137,30 @@ class Output:
                 stream = queue.pop(0)
                 self._queued -= 1
                 stream.is_queued = False
-                if stream.state is CLOSED:
-                    continue
-                most_bytes -= self._write(stream, out, most_bytes)
-        out += self.control  # resets of streams whose responses came before their requests' ends
+                if stream.state is not CLOSED:
+                    most_bytes -= self._write(stream, out, most_bytes)
+            if not self._queued:
+                break
+        if self.control:  # resets of streams whose responses came before their requests' ends
+            out += self._take_control()
+        return out
+
+    def _take_control(self) -> list[Piece]:
+        control: list[Piece] = [*self.control]
         self.control.clear()
         self.control_bytes = 0
-        return out
+        return control
 
     def _write(self, stream: Stream, out: list[Piece], most_bytes: int) -> int:
         """Write frames of a stream; return the size of their content."""
         if stream.has_ended and stream.block and len(stream.pending) == 1:
-            data = stream.pending[0]
-            size = len(data)
-            if size <= min(MAX_DATA_BYTES, self.window, stream.send_window, most_bytes) and not (
-                stream.trailers or stream.interims or stream.pending_from
+            size = stream.pending_bytes
+            if (
+                (size <= MAX_DATA_BYTES and size <= self.window and size <= stream.send_window and size <= most_bytes)
+                and not (stream.trailers or stream.interims or stream.pending_from or self._is_first_block)
+                and len(stream.block) <= frames.MAX_FRAME_BYTES
             ):
-                self._write_whole(stream, data, size, out)
+                self._write_whole(stream, size, out)
                 return size
         if stream.interims:
             for block in stream.interims:
@@ -183,19 +191,23 @@ class Output:
             block = EMPTY_TABLE + block
         out += frames.headers(stream.id, block, end_stream=end_stream, max_bytes=frames.MAX_FRAME_BYTES)
 
-    def _write_whole(self, stream: Stream, data: bytes, size: int, out: list[Piece]) -> None:
+    def _write_whole(self, stream: Stream, size: int, out: list[Piece]) -> None:
         """Write a response whose content is at hand and fits one frame: by far the most frequent."""
-        self._write_block(stream, stream.block, out, end_stream=False)
+        block, pending, stream_id, header = stream.block, stream.pending, stream.id, frames.header
+        stream.state = RESPONDED[stream.state]
+        out += (
+            header(frames.HEADERS, frames.END_HEADERS, stream_id, len(block)),
+            block,
+            header(frames.DATA, frames.END_STREAM, stream_id, size),
+            pending[0],
+        )
+        pending.clear()
         stream.block = b""
-        stream.pending = []
         stream.pending_bytes = 0
-        stream.state = advance(stream.state, DATA_SENT_END)
-        out.append(frames.header(frames.DATA, frames.END_STREAM, stream.id, size))
-        out.append(data)
-        self.data_frames += 1
-        self.window -= size
         stream.send_window -= size
+        self.window -= size
         self.held_bytes -= size
+        self.data_frames += 1
         self._on_end(stream)
 
     def _write_content(self, stream: Stream, out: list[Piece], most_bytes: int) -> int:

@@ -30,8 +30,6 @@ _AUTHORITY: Final = re.compile(rb"[!-~]*")
 _SCHEMES: Final = (b"https", b"http")
 _PSEUDO_FIELDS: Final = 4
 _PSEUDO_KINDS: Final = [METHOD, SCHEME, AUTHORITY, PATH]  # ascending
-_kind: Final = itemgetter(0)
-_line: Final = itemgetter(1)
 
 
 class HeadComposer:
@@ -39,47 +37,48 @@ class HeadComposer:
 
     A client sends the same kinds of fields in the same order again and again, with other values. Where all kinds are
     those of the last request, and method, scheme and authority too, only the path is judged again: every other field is
-    copied as it stands (`edge.http2.fields` has judged it).
+    copied as it stands (`edge.http2.fields` has judged it). Often the path alone is new.
     """
 
-    __slots__ = ("_before_path", "_behind_path", "_kinds", "_path_at", "_pseudo", "_pseudo_at")
+    __slots__ = ("_before_path", "_behind_path", "_fields", "_kinds", "_path_at", "_priority", "_pseudo", "_pseudo_of")
 
     def __init__(self) -> None:
-        self._kinds: bytes | None = None  # nothing is remembered
+        self._fields: list[Field] = []  # the last request's
+        self._kinds: tuple[int, ...] | None = None  # nothing is remembered
         self._path_at = 0
-        self._pseudo_at: list[int] = []  # of method, scheme and authority
-        self._pseudo: list[Field] = []
-        self._before_path = self._behind_path = b""
+        self._pseudo_of = itemgetter(0, 0)  # method, scheme and authority, of a request's values
+        self._pseudo: tuple[bytes, ...] = ()
+        self._before_path = self._behind_path = self._priority = b""
 
     def compose(self, fields: list[Field], *, is_complete: bool) -> tuple[bytes, bytes]:
         """Return what `request_head` does. Raises: `StreamFailed`."""
-        kinds = bytes(map(_kind, fields))
-        if kinds == self._kinds and is_complete:
-            path = fields[self._path_at][3]
-            if [fields[at] for at in self._pseudo_at] == self._pseudo and _PATH.fullmatch(path):
-                start = b"%b%b%b" % (self._before_path, path, self._behind_path)
-                at = kinds.rfind(PRIORITY)
-                return b"%b%b\r\n\r\n" % (start, b"".join(map(_line, fields[_PSEUDO_FIELDS:]))), (
-                    fields[at][3] if at >= 0 else b""
-                )
-        head, priority = request_head(fields, is_complete=is_complete)
-        if is_complete:
-            self._remember(fields, kinds)
-        return head, priority
+        if not is_complete or not fields:
+            return request_head(fields, is_complete=is_complete)
+        at, last = self._path_at, self._fields
+        if len(fields) == len(last):
+            last[at] = fields[at]
+            if last == fields and last[at][0] == PATH and _PATH.fullmatch(last[at][3]):
+                return self._before_path + last[at][3] + self._behind_path, self._priority
+        return self._compose(fields)
 
-    def _remember(self, fields: list[Field], kinds: bytes) -> None:
-        """Remember a request that begins with four pseudo-header fields, and whose other fields are copied in order."""
-        self._kinds = None
-        if sorted(kinds[:_PSEUDO_FIELDS]) != _PSEUDO_KINDS or kinds.count(COOKIE) > 1 or HOST in kinds:
-            return
-        self._path_at = kinds.index(PATH)
-        if not _PATH.fullmatch(fields[self._path_at][3]):  # ``*``
-            return
-        self._kinds = kinds
-        self._pseudo_at = [kinds.index(kind) for kind in (METHOD, SCHEME, AUTHORITY)]
-        self._pseudo = [fields[at] for at in self._pseudo_at]
-        self._before_path = self._pseudo[0][3] + b" "
-        self._behind_path = b" HTTP/1.1\r\nHost: " + self._pseudo[2][3]
+    def _compose(self, fields: list[Field]) -> tuple[bytes, bytes]:
+        kinds, lines, _, values = zip(*fields, strict=True)
+        path = values[self._path_at] if kinds == self._kinds and self._pseudo_of(values) == self._pseudo else b""
+        if not _PATH.fullmatch(path):
+            self._fields, self._kinds = [], None
+            head, priority = request_head(fields, is_complete=True)
+            if sorted(kinds[:_PSEUDO_FIELDS]) != _PSEUDO_KINDS or kinds.count(COOKIE) > 1 or HOST in kinds:
+                return head, priority
+            self._kinds, self._path_at = kinds, kinds.index(PATH)
+            self._pseudo_of = itemgetter(*map(kinds.index, (METHOD, SCHEME, AUTHORITY)))
+            self._pseudo = self._pseudo_of(values)
+            self._before_path = self._pseudo[0] + b" "
+            path = values[self._path_at]
+        self._fields = fields.copy()
+        start = b" HTTP/1.1\r\nHost: " + self._pseudo[2]
+        self._behind_path = b"".join((start, *lines[_PSEUDO_FIELDS:], b"\r\n\r\n"))
+        self._priority = values[kinds.index(PRIORITY)] if PRIORITY in kinds else b""
+        return self._before_path + path + self._behind_path, self._priority
 
 
 def request_head(fields: list[Field], *, is_complete: bool) -> tuple[bytes, bytes]:

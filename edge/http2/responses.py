@@ -1,6 +1,7 @@
 """The head of a response of HTTP/1.1 as a header block (RFC 9113 §8.3.2).
 
 A line of a head is coded once, and remembered: of an application's heads, most lines are the same again and again.
+Fields that differ from head to head (dates, tags, cookies) are not remembered for long.
 """
 
 from __future__ import annotations
@@ -12,9 +13,21 @@ from edge.http2 import hpack
 _MAX_LINES: Final = 2048
 _MAX_LINE_BYTES: Final = 256
 _MAX_NAMES: Final = 512
+_MAX_VALUES: Final = 64  # remembered of each name
 # §8.2.2: fields of a connection of HTTP/1.1 have no meaning.
 _DROPPED: Final = frozenset((b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"))
 _STATUS_AT: Final = slice(9, 12)  # of ``HTTP/1.1 200 OK``
+_SHORT: Final = [bytes((length,)) for length in range(0x7F)]  # §5.1 of RFC 7541
+
+
+class _Name:
+    """A field's name as it is coded, b"" for one that is dropped, and how many more of its lines are remembered."""
+
+    __slots__ = ("start", "values_left")
+
+    def __init__(self, name: bytes) -> None:
+        self.start = b"" if name in _DROPPED else hpack.name_literal(name)
+        self.values_left = _MAX_VALUES
 
 
 class HeadEncoder:
@@ -24,45 +37,42 @@ class HeadEncoder:
 
     def __init__(self) -> None:
         self._lines: dict[bytes, bytes] = {}
-        self._names: dict[bytes, bytes] = {}
+        self._names: dict[bytes, _Name] = {}
 
     def head(self, head: bytes) -> bytes:
         """Return the block of a head, which ends with the empty line."""
-        known = self._lines
         lines = head[:-4].split(b"\r\n")
-        status = lines[0][_STATUS_AT]
-        lines[0] = known.get(status) or self._remember(status, hpack.field_literal(b":status", status))
-        for at in range(1, len(lines)):
-            line = lines[at]
-            lines[at] = known[line] if line in known else self._field(line)
-        return b"".join(lines)
+        coded = list(map(self._lines.get, lines))
+        if coded[0] is None:
+            coded[0] = self._remember(lines[0], hpack.field_literal(b":status", lines[0][_STATUS_AT]))
+        return b"".join([line if line is not None else self._field(lines[at]) for at, line in enumerate(coded)])
 
     def trailers(self, block: bytes) -> bytes:
         """Return the block of trailer fields, each of which begins with CR LF."""
         return b"".join(self._field(line) for line in block.split(b"\r\n")[1:])
 
     def _field(self, line: bytes) -> bytes:
-        name, _, value = line.partition(b":")
-        start = self._names.get(name)
-        if start is None:
-            start = self._start_of(name)
-        if not start:
-            return b""
+        before, _, value = line.partition(b":")
+        name = self._names.get(before) or self._name(before)
         value = value.strip(b" \t")
         length = len(value)
-        coded = start + (b"%c%b" % (length, value) if length < 0x7F else hpack.string(value))
-        return self._remember(line, coded) if len(line) <= _MAX_LINE_BYTES else coded
+        coded = name.start + (_SHORT[length] + value if length < 0x7F else hpack.string(value))
+        if not name.start:
+            coded = b""
+        if name.values_left and len(line) <= _MAX_LINE_BYTES:
+            name.values_left -= 1
+            return self._remember(line, coded)
+        return coded
 
-    def _start_of(self, name: bytes) -> bytes:
-        lower = name.lower()
-        start = b"" if lower in _DROPPED else hpack.name_literal(lower)
+    def _name(self, before: bytes) -> _Name:
         if len(self._names) >= _MAX_NAMES:
             self._names.clear()
-        self._names[name] = start
-        return start
+        name = self._names[before] = _Name(before.lower())
+        return name
 
     def _remember(self, line: bytes, coded: bytes) -> bytes:
         if len(self._lines) >= _MAX_LINES:
             self._lines.clear()
+            self._names.clear()
         self._lines[line] = coded
         return coded

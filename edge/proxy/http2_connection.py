@@ -149,6 +149,18 @@ class Http2ClientConnection(AcceptedConnection):
         if http2.failure is not None:
             self._end(http2.failure)
             return
+        if http2.is_between_frames:
+            self._head_deadline = _NEVER
+        else:
+            self._after_part()
+        if http2.has_output:
+            self.flush_soon()
+        if not http2.streams:
+            self._become_idle()
+
+    def _after_part(self) -> None:
+        """See what is to be done about a frame or header block whose end is not here, or not read."""
+        http2 = self._http2
         if http2.has_more:
             self._defer()
         uploading = http2.uploading_stream
@@ -159,10 +171,6 @@ class Http2ClientConnection(AcceptedConnection):
         elif self._head_deadline == _NEVER:
             self._head_deadline = self._worker.now + self._worker.head_seconds
             self.deadline = min(self.deadline, self._head_deadline)
-        if http2.has_output:
-            self.flush_soon()
-        if not http2.streams:
-            self._become_idle()
 
     def _resume_deferred(self) -> None:
         self._is_deferred = False
@@ -220,8 +228,7 @@ class Http2ClientConnection(AcceptedConnection):
 
     def set_stream_deadline(self, stream: Http2Stream, seconds: float) -> None:
         """Have `Http2Stream.on_deadline` called in so many seconds."""
-        deadline = self._worker.now + seconds
-        stream.deadline = deadline
+        stream.deadline = deadline = self._worker.now + seconds
         self.deadline = min(self.deadline, deadline)
 
     def set_body_deadline(self, stream: Http2Stream) -> None:
@@ -396,9 +403,7 @@ class Http2ClientConnection(AcceptedConnection):
     def send_head(self, stream: Http2Stream, head: bytes, data: bytes) -> int:
         """Send the response's head, and content; return how many octets. `flush_soon` or `end` follows."""
         block = self._worker.head_encoder.head(head)
-        self._http2.send_head(stream, block)
-        if data:
-            self._http2.send_data(stream, data)
+        self._http2.send_head(stream, block, data)
         return len(block) + len(data)
 
     def send_data(self, stream: Http2Stream, data: bytes) -> None:

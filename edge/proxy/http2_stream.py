@@ -40,7 +40,7 @@ class Http2Stream(Stream):
     scheme = b"https"
 
     def __init__(self, connection: Http2ClientConnection, stream_id: int, send_window: int) -> None:
-        super().__init__(stream_id, send_window)
+        Stream.__init__(self, stream_id, send_window)
         self._connection = connection
         self._request_id = ""
         self._early: list[bytes] | None = None  # content that came before the exchange started
