@@ -26,7 +26,8 @@ BYTES_DOWN: Final = BUCKETS
 CLIENT_ERRORS: Final = BUCKETS + 1  # statuses from 400 to 499
 SERVER_ERRORS: Final = BUCKETS + 2  # statuses from 500 on; the edge's own responses count, too
 ORIGIN_ERRORS: Final = BUCKETS + 3  # the origin did not respond, or not in full
-FIGURES: Final = BUCKETS + 4
+HTTP2: Final = BUCKETS + 4  # requests over HTTP/2; all others came over HTTP/1
+FIGURES: Final = BUCKETS + 5
 
 
 class TrafficKey(NamedTuple):

@@ -15,6 +15,7 @@ from common.traffic import (
     BUCKETS,
     BYTES_DOWN,
     CLIENT_ERRORS,
+    HTTP2,
     ORIGIN_ERRORS,
     SERVER_ERRORS,
     add_up,
@@ -35,6 +36,8 @@ class TrafficFigures(TypedDict):
     """Statuses from 500 on, those of the edges included."""
     origin_errors: int
     """The origin did not respond, or not in full."""
+    http2_requests: int
+    """Those of the requests that came over HTTP/2; the others came over HTTP/1."""
     latency_p50_ms: float | None
     """Half of the requests had the head of their response within this time, which is the bound of a class of the
     edges' histogram; null without requests, and beyond a minute."""
@@ -77,6 +80,7 @@ def figures(counts: Sequence[int]) -> TrafficFigures:
         "client_errors": counts[CLIENT_ERRORS],
         "server_errors": counts[SERVER_ERRORS],
         "origin_errors": counts[ORIGIN_ERRORS],
+        "http2_requests": counts[HTTP2],
         "latency_p50_ms": _milliseconds(percentile_seconds(counts[:BUCKETS], 0.5)),
         "latency_p95_ms": _milliseconds(percentile_seconds(counts[:BUCKETS], 0.95)),
     }

@@ -5,7 +5,7 @@ Colours are classes of the stylesheet. Each chart states its figures in its titl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -30,7 +30,7 @@ class Slot(NamedTuple):
     """A span of time in a chart.
 
     `label` stands beneath it, often empty; `words` name it. `half` and `most`: within how many milliseconds half of
-    the requests, and 95 %, were responded to; None without requests.
+    the requests, and 95 %, were responded to; None without requests. `http2`: how many came over HTTP/2.
     """
 
     label: str
@@ -39,6 +39,7 @@ class Slot(NamedTuple):
     failed: int
     half: float | None = None
     most: float | None = None
+    http2: int = 0
 
 
 def over_time(slots: Sequence[Slot], title: str, *, width: int = 880, height: int = 160) -> Markup:
@@ -62,9 +63,32 @@ def latency_over_time(slots: Sequence[Slot], title: str, *, width: int = 880, he
     The highest value stands above the axis.
     """
     highest = max((slot.most for slot in slots if slot.most), default=0.0) or 1.0
-    step, floor, room = width / max(1, len(slots)), height - 22, height - 44
+    curves = {"soft": [slot.half for slot in slots], "": [slot.most for slot in slots]}
+    words = [f"half within {milliseconds(slot.half)}, 95 % within {milliseconds(slot.most)}" for slot in slots]
     parts = _time_axis(slots, milliseconds(highest), width, height)
-    for tone, values in (("soft", [slot.half for slot in slots]), ("", [slot.most for slot in slots])):
+    return _svg(width, height, title, parts + _curves(slots, curves, highest, words, width, height))
+
+
+def http2_over_time(slots: Sequence[Slot], title: str, *, width: int = 880, height: int = 120) -> Markup:
+    """Draw the share of requests over HTTP/2, with gaps where there were no requests."""
+    curve = [slot.http2 / slot.requests if slot.requests else None for slot in slots]
+    words = [f"{slot.http2:,} of {slot.requests:,} over HTTP/2" for slot in slots]
+    parts = _time_axis(slots, "100 %", width, height)
+    return _svg(width, height, title, parts + _curves(slots, {"": curve}, 1.0, words, width, height))
+
+
+def _curves(
+    slots: Sequence[Slot],
+    curves: Mapping[str, Sequence[float | None]],
+    highest: float,
+    words: Sequence[str],
+    width: int,
+    height: int,
+) -> list[Markup]:
+    """Draw a curve for each tone, and for each slot with requests the words that show when it is pointed at."""
+    step, floor, room = width / max(1, len(slots)), height - 22, height - 44
+    parts = []
+    for tone, values in curves.items():
         path, is_begun = "", False
         for place, value in enumerate(values):
             if value is not None:
@@ -74,10 +98,9 @@ def latency_over_time(slots: Sequence[Slot], title: str, *, width: int = 880, he
         parts.append(Markup('<path class="curve {}" d="{}"/>').format(tone, path))
     touch = Markup('<rect class="touch" x="{:.1f}" y="{}" width="{:.1f}" height="{}"><title>{}</title></rect>')
     for place, slot in enumerate(slots):
-        if slot.most is not None:
-            words = f"{slot.words}: half within {milliseconds(slot.half)}, 95 % within {milliseconds(slot.most)}"
-            parts.append(touch.format(place * step, floor - room, step, room, words))
-    return _svg(width, height, title, parts)
+        if slot.requests:
+            parts.append(touch.format(place * step, floor - room, step, room, f"{slot.words}: {words[place]}"))
+    return parts
 
 
 def _time_axis(slots: Sequence[Slot], highest: str, width: int, height: int) -> list[Markup]:

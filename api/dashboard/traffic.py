@@ -11,12 +11,12 @@ from markupsafe import Markup
 from api.answers.traffic import TrafficFigures, figures
 from api.dashboard import charts
 from api.dashboard.charts import Bar, Slot
-from api.dashboard.words import milliseconds
+from api.dashboard.words import milliseconds, share
 from api.schemas.traffic import DEFAULT_PERIOD, PERIODS, Period
 from common.db import traffic
 from common.db.session import Connection
 from common.db.traffic import Point
-from common.traffic import BUCKETS, LATENCY_BOUNDS, SERVER_ERRORS, add_up, percentile_seconds, requests_of
+from common.traffic import BUCKETS, HTTP2, LATENCY_BOUNDS, SERVER_ERRORS, add_up, percentile_seconds, requests_of
 
 _SLOTS = {"day": timedelta(minutes=15), "month": timedelta(hours=8)}
 
@@ -30,6 +30,7 @@ class Shown:
     figures: TrafficFigures
     over_time: Markup
     latency_over_time: Markup
+    http2_over_time: Markup
     latency: Markup
 
 
@@ -50,6 +51,7 @@ async def show(connection: Connection, application_id: str, domain: str, period:
             f"Latency: half within {milliseconds(shown['latency_p50_ms'])},"
             f" 95 % within {milliseconds(shown['latency_p95_ms'])}",
         ),
+        charts.http2_over_time(slots, f"{share(total[HTTP2], requests_of(total))} of the requests over HTTP/2"),
         _latency(total),
     )
 
@@ -73,7 +75,7 @@ def _slots(points: Sequence[Point], period: Period, now: datetime) -> list[Slot]
             label = at.strftime("%-d %b")
         words = at.strftime("%-d %b, %H:%M")
         requests, failed = requests_of(counts), counts[SERVER_ERRORS]
-        found.append(Slot(label, words, requests, failed, _within(counts, 0.5), _within(counts, 0.95)))
+        found.append(Slot(label, words, requests, failed, _within(counts, 0.5), _within(counts, 0.95), counts[HTTP2]))
     return found
 
 

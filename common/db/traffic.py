@@ -52,8 +52,8 @@ async def list_points(
     `domain` is empty for all domains of the application.
     """
     rows = await connection.fetch(
-        "select at, counts from traffic where application_id = $1 and domain = $2 and minutes = $3"
-        " and at > now() - $4::interval order by at",
+        "select at, counts || http2_requests as counts from traffic"
+        " where application_id = $1 and domain = $2 and minutes = $3 and at > now() - $4::interval order by at",
         application_id,
         domain,
         minutes,

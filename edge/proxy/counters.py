@@ -8,7 +8,15 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from common.metrics import Family, Labels
-from common.traffic import BUCKETS, BYTES_DOWN, CLIENT_ERRORS, LATENCY_BOUNDS, ORIGIN_ERRORS, SERVER_ERRORS
+from common.traffic import (
+    BUCKETS,
+    BYTES_DOWN,
+    CLIENT_ERRORS,
+    HTTP2,
+    LATENCY_BOUNDS,
+    ORIGIN_ERRORS,
+    SERVER_ERRORS,
+)
 from edge.http.error_responses import (
     CLIENT_DISCONNECTED,
     CUT_OFF,
@@ -113,13 +121,17 @@ class ExchangeCounters:
         if status >= 400:
             counts[CLIENT_ERRORS if status < 500 else SERVER_ERRORS] += 1
 
+    def http2_exchange(self, exchange: Exchange) -> None:
+        """Count a finished exchange with a client of HTTP/2."""
+        self.exchange(exchange)
+        self.http2.exchanges += 1
+        self._domains_counted[exchange.route.domain][HTTP2] += 1
+
     def _count_late_response(self, exchange: Exchange, bucket: int, seconds: float) -> int:
         """Count an exchange whose response did not come with its head, or not at all.
 
         Most come with their heads, in as long as the exchange took. Return the bucket of the time until the head;
         without a head, of the exchange.
-
-        Returns the bucket of the time until the head; without a head, of the exchange.
         """
         if not exchange.answered_at:
             self._without_head[bucket] += 1

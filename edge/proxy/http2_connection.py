@@ -444,8 +444,7 @@ class Http2ClientConnection(AcceptedConnection):
         """Count a finished exchange, and write its line of the access log."""
         self._running -= stream.has_started
         worker = self._worker
-        worker.counters.exchange(exchange)
-        worker.counters.http2.exchanges += 1
+        worker.counters.http2_exchange(exchange)
         if is_logged and worker.access_log is not None:
             self._log(exchange.status, exchange.head, stream.request_id, stream.bytes_down, exchange)
 

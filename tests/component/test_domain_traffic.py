@@ -33,7 +33,7 @@ async def test_requests_bytes_and_errors_are_counted_by_domain_and_application(t
         traffic.settle(1.0, lambda _: "app")
         counts = {domain: figures for _, domain, figures in traffic.take_report().to_plain()}
         assert sum(counts["shop.example.com"][:BUCKETS]) == 3
-        assert counts["shop.example.com"][BYTES_DOWN:] == [sent, 1, 1, 0]
+        assert counts["shop.example.com"][BYTES_DOWN:] == [sent, 1, 1, 0, 0]
         assert sum(counts["down.example.com"][:BUCKETS]) == 1
         down = counts["down.example.com"]
         assert (down[CLIENT_ERRORS], down[SERVER_ERRORS], down[ORIGIN_ERRORS]) == (0, 1, 1)

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+from common.traffic import HTTP2
 from edge.http.error_responses import CLIENT_DISCONNECTED
 from edge.http2 import frames
 from edge.http2.connection import STREAM_WINDOW
@@ -562,6 +563,7 @@ async def test_end_of_a_hundred_exchanges_takes_several_turns_of_the_loop(tmp_pa
         assert {exchange.failure for exchange in exchanges} == {CLIENT_DISCONNECTED}
         counters = {family.name: family.samples for family in proxy.worker.measurements()}
         assert counters["frontage_edge_http2_exchanges"] == {(): [100.0]}
+        assert proxy.worker.counters.domains.total[HTTP2] == 100
         await until(lambda: not proxy.worker.upstream_count)
 
 

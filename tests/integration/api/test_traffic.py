@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from common.db import domains, traffic
 from common.domain_settings import DomainSettings
-from common.traffic import BYTES_DOWN, CLIENT_ERRORS, FIGURES, TrafficKey, TrafficReport
+from common.traffic import BYTES_DOWN, CLIENT_ERRORS, FIGURES, HTTP2, TrafficKey, TrafficReport
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
 
@@ -15,7 +15,7 @@ DOMAIN = "shop.customer.test"
 
 async def report(service: Service, partner: Partner, ago: timedelta = timedelta()) -> None:
     counts = [0] * FIGURES
-    counts[4], counts[6], counts[BYTES_DOWN], counts[CLIENT_ERRORS] = 90, 10, 12_345, 3
+    counts[4], counts[6], counts[BYTES_DOWN], counts[CLIENT_ERRORS], counts[HTTP2] = 90, 10, 12_345, 3, 60
     given = TrafficReport()
     given.add(TrafficKey(partner.id, DOMAIN), counts)
     given.add(TrafficKey(partner.id, ""), counts)
@@ -37,6 +37,7 @@ async def test_counts_are_listed_by_interval_and_added_up(service: Service) -> N
         "client_errors": 6,
         "server_errors": 0,
         "origin_errors": 0,
+        "http2_requests": 120,
         "latency_p50_ms": 25.0,
         "latency_p95_ms": 100.0,
     }

@@ -24,7 +24,7 @@ from common.db.events import NewEvent
 from common.db.monitored_domains import Labels, MonitoredKey
 from common.domain_settings import DomainSettings
 from common.records import parse_record
-from common.traffic import BYTES_DOWN, FIGURES, ORIGIN_ERRORS, SERVER_ERRORS, TrafficKey, TrafficReport
+from common.traffic import BYTES_DOWN, FIGURES, HTTP2, ORIGIN_ERRORS, SERVER_ERRORS, TrafficKey, TrafficReport
 from tests.browser import SESSION_LOOP, axe, chromium, screenshot, started_chromium  # noqa: F401 - fixtures
 from tests.conftest import fresh_database
 from tests.integration.api.partner import Partner
@@ -132,7 +132,7 @@ async def furnish(dashboard: Dashboard, partner: Partner) -> str:
 def counted(partner: Partner) -> TrafficReport:
     report, counts = TrafficReport(), [0] * FIGURES
     counts[3:8] = 200, 120, 40, 12, 3
-    counts[BYTES_DOWN], counts[SERVER_ERRORS], counts[ORIGIN_ERRORS] = 4_200_000, 20, 11
+    counts[BYTES_DOWN], counts[SERVER_ERRORS], counts[ORIGIN_ERRORS], counts[HTTP2] = 4_200_000, 20, 11, 300
     report.add(TrafficKey(partner.id, "shop.customer.test"), counts)
     report.add(TrafficKey(partner.id, ""), counts)
     return report

@@ -166,6 +166,7 @@ async def test_traffic_is_of_the_present_and_of_domains_that_are_enrolled(
     report.add(TrafficKey("other", DOMAIN), counts)
     report.add(TrafficKey("nobody", ""), counts)
     report.add(TrafficKey("app", "foreign.example"), counts)
+    await honest.execute("select report_traffic($1, $2)", now, [["app", DOMAIN, [0] * 20]])  # of a version before
     await traffic.write_report(honest, now, report)
     await traffic.write_report(honest, now - timedelta(days=5000), report)
     await traffic.write_report(thief, now + timedelta(days=5000), report)
@@ -174,6 +175,7 @@ async def test_traffic_is_of_the_present_and_of_domains_that_are_enrolled(
         assert [tuple(row) for row in applications] == [("app", DOMAIN)]
         points = await traffic.list_points(connection, "app", DOMAIN, 60, timedelta(hours=2))
         assert add_up(point.counts for point in points) == [3, *[6] * (FIGURES - 1)]
+        assert {len(row["counts"]) for row in await connection.fetch("select counts from traffic")} == {20}
 
 
 async def test_an_edge_makes_nothing_of_its_own(thief: Connection) -> None:

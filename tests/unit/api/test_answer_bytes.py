@@ -195,7 +195,7 @@ ENTRY = AuditEntry("aud_1", AT, "api", "ada", "0" * 16, "app_1", "domain.enrolle
 PAGE = queries.ListQuery(page=1, size=2)
 PART = queries.PartQuery("name", "", None, 50)
 DAY = PERIODS["day"]
-COUNTS = [3, *[0] * (FIGURES - 2), 7]
+COUNTS = [3, *[0] * (FIGURES - 3), 7, 2]
 
 CASES: dict[str, Callable[[], Any]] = {
     "powered": lambda: lists.page_of([power.powered_domain(LISTED)], 7, PAGE),
