@@ -1,6 +1,7 @@
 """A slow link in front of a server: what either side sends, its end included, arrives so much later.
 
-It needs neither root nor a kernel with netem. Establishing a connection is not delayed.
+It needs neither root nor a kernel with netem. The system establishes a connection without delay; what a handshake of
+TCP would take is `connecting_seconds`, by which the first octets come later.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from typing import cast
 
 
 @contextlib.asynccontextmanager
-async def slow_link(port: int, one_way_seconds: float) -> AsyncIterator[int]:
+async def slow_link(port: int, one_way_seconds: float, *, connecting_seconds: float = 0.0) -> AsyncIterator[int]:
     """Yield the port on loopback that leads to `port`, until the block ends."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Side(port, one_way_seconds), "127.0.0.1", 0)
+    server = await loop.create_server(
+        lambda: _Side(port, one_way_seconds, connecting_seconds=connecting_seconds), "127.0.0.1", 0
+    )
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
@@ -25,10 +28,13 @@ async def slow_link(port: int, one_way_seconds: float) -> AsyncIterator[int]:
 class _Side(asyncio.Protocol):
     """One side's connection. `port`: the server that the other side is to be connected to; 0 where it is."""
 
-    def __init__(self, port: int, seconds: float, other: _Side | None = None) -> None:
+    def __init__(
+        self, port: int, seconds: float, other: _Side | None = None, *, connecting_seconds: float = 0.0
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._port = port
         self._seconds = seconds
+        self._connecting_seconds = connecting_seconds
         self._other = other
         self._connecting: asyncio.Task[None] | None = None
         self._waiting: list[bytes | None] = []  # what arrived before the other side was connected; None: its end
@@ -39,6 +45,7 @@ class _Side(asyncio.Protocol):
             self._connecting = self._loop.create_task(self._connect(), name="slow link")
 
     async def _connect(self) -> None:
+        await asyncio.sleep(self._connecting_seconds)
         try:
             _, other = await self._loop.create_connection(
                 lambda: _Side(0, self._seconds, self), "127.0.0.1", self._port
