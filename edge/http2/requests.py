@@ -40,12 +40,23 @@ class HeadComposer:
     copied as it stands (`edge.http2.fields` has judged it). Often the path alone is new.
     """
 
-    __slots__ = ("_before_path", "_behind_path", "_fields", "_kinds", "_path_at", "_priority", "_pseudo", "_pseudo_of")
+    __slots__ = (
+        "_before_path",
+        "_behind_path",
+        "_fields",
+        "_kinds",
+        "_path_at",
+        "_priority",
+        "_priority_at",
+        "_pseudo",
+        "_pseudo_of",
+    )
 
     def __init__(self) -> None:
         self._fields: list[Field] = []  # the last request's
         self._kinds: tuple[int, ...] | None = None  # nothing is remembered
         self._path_at = 0
+        self._priority_at = 0  # the last one's; 0: there is none
         self._pseudo_of = itemgetter(0, 0)  # method, scheme and authority, of a request's values
         self._pseudo: tuple[bytes, ...] = ()
         self._before_path = self._behind_path = self._priority = b""
@@ -74,10 +85,11 @@ class HeadComposer:
             self._pseudo = self._pseudo_of(values)
             self._before_path = self._pseudo[0] + b" "
             path = values[self._path_at]
+            self._priority_at = max((at for at, kind in enumerate(kinds) if kind == PRIORITY), default=0)
         self._fields = fields.copy()
         start = b" HTTP/1.1\r\nHost: " + self._pseudo[2]
         self._behind_path = b"".join((start, *lines[_PSEUDO_FIELDS:], b"\r\n\r\n"))
-        self._priority = values[kinds.index(PRIORITY)] if PRIORITY in kinds else b""
+        self._priority = values[self._priority_at] if self._priority_at else b""
         return self._before_path + path + self._behind_path, self._priority
 
 

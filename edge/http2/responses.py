@@ -13,6 +13,7 @@ from edge.http2 import hpack
 _MAX_LINES: Final = 2048
 _MAX_LINE_BYTES: Final = 256
 _MAX_NAMES: Final = 512
+_MAX_FORMS: Final = 256
 _MAX_VALUES: Final = 64  # remembered of each name
 # §8.2.2: fields of a connection of HTTP/1.1 have no meaning.
 _DROPPED: Final = frozenset((b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"))
@@ -33,9 +34,10 @@ class _Name:
 class HeadEncoder:
     """Encodes heads for a worker's connections: remembers up to 2,048 lines of 256 bytes, and 512 names."""
 
-    __slots__ = ("_lines", "_names")
+    __slots__ = ("_forms", "_lines", "_names")
 
     def __init__(self) -> None:
+        self._forms: dict[bytes, list[bytes]] = {}
         self._lines: dict[bytes, bytes] = {}
         self._names: dict[bytes, _Name] = {}
 
@@ -46,6 +48,45 @@ class HeadEncoder:
         if coded[0] is None:
             coded[0] = self._remember(lines[0], hpack.field_literal(b":status", lines[0][_STATUS_AT]))
         return b"".join([line if line is not None else self._field(lines[at]) for at, line in enumerate(coded)])
+
+    def fill(self, form: bytes, values: tuple[bytes, ...]) -> bytes:
+        """Return the block of the head ``form % values``; each value is a field's, or lines behind a CR LF."""
+        parts = self._forms.get(form)
+        if parts is None:
+            parts = self._form(form, values)
+        if not parts:
+            return self.head(form % values)
+        block = [parts[0]]
+        for part, value in zip(parts[1:], values, strict=True):
+            if value[:1] == b"\r":
+                block.append(self._lines.get(value) or self._remember(value, self.trailers(value)))
+            else:
+                stripped = value.strip(b" \t")
+                length = len(stripped)
+                block.append(_SHORT[length] + stripped if length < 0x7F else hpack.string(stripped))
+            block.append(part)
+        return b"".join(block)
+
+    def _form(self, form: bytes, values: tuple[bytes, ...]) -> list[bytes]:
+        """Return what stands around the values, coded; nothing where a field that has a value is dropped."""
+        if len(self._forms) >= _MAX_FORMS:
+            self._forms.clear()
+        parts = (form % ((b"\0",) * len(values))).removesuffix(b"\r\n\r\n").split(b"\0")
+        status_line = parts[0].partition(b"\r\n")[0]
+        parts[0] = parts[0].removeprefix(status_line)
+        coded = self._forms[form] = []
+        for part, value in zip(parts, (*values, b"\r\n"), strict=True):
+            if value[:1] == b"\r":
+                coded.append(self.trailers(part))
+                continue
+            before, _, name = part.rpartition(b"\r\n")
+            start = self._name(name.partition(b":")[0]).start
+            if not start:
+                coded.clear()
+                return coded
+            coded.append(self.trailers(before) + start)
+        coded[0] = hpack.field_literal(b":status", status_line[_STATUS_AT]) + coded[0]
+        return coded
 
     def trailers(self, block: bytes) -> bytes:
         """Return the block of trailer fields, each of which begins with CR LF."""

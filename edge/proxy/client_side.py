@@ -23,6 +23,12 @@ class ClientSide(Protocol):
     def write_interim(self, head: bytes) -> None:
         """Send an interim response (RFC 9110 §15.2); others may follow."""
 
+    def fill_head(self, form: bytes, values: tuple[bytes, ...], /) -> bytes:
+        """Return the head that is ``form % values``, as `write_head` and `write_last` take it from this client alone.
+
+        Each value is all of a field's value, or whole lines.
+        """
+
     def write_head(self, head: bytes, data: bytes) -> None:
         """Send the final response's head, and the first bytes behind it: of its body, or of the tunnel."""
 

@@ -68,12 +68,14 @@ class Http2ClientConnection(AcceptedConnection):
         "_ready",
         "_running",
         "_waiting",
+        "head_encoder",
     )
 
     protocol = "HTTP/2"
 
     def __init__(self, worker: WorkerContext) -> None:
         super().__init__(worker, secure=True)
+        self.head_encoder = worker.head_encoder
         self._http2 = Http2Connection(self, max_head_bytes=worker.limits.head_bytes)
         self._memory: RequestMemory = cast("RequestMemory", None)
         self._is_flush_due = False
@@ -397,14 +399,12 @@ class Http2ClientConnection(AcceptedConnection):
 
     def send_interim(self, stream: Http2Stream, head: bytes) -> None:
         """Send the head of an interim response."""
-        self._http2.send_interim(stream, self._worker.head_encoder.head(head))
+        self._http2.send_interim(stream, self.head_encoder.head(head))
         self.flush_soon()
 
-    def send_head(self, stream: Http2Stream, head: bytes, data: bytes) -> int:
-        """Send the response's head, and content; return how many octets. `flush_soon` or `end` follows."""
-        block = self._worker.head_encoder.head(head)
+    def send_block(self, stream: Http2Stream, block: bytes, data: bytes) -> None:
+        """Send the block of the response's head, and content. `flush_soon` or `end` follows."""
         self._http2.send_head(stream, block, data)
-        return len(block) + len(data)
 
     def send_data(self, stream: Http2Stream, data: bytes) -> None:
         """Send content."""
@@ -413,7 +413,7 @@ class Http2ClientConnection(AcceptedConnection):
 
     def send_trailers(self, stream: Http2Stream, block: bytes) -> None:
         """Keep the trailer fields that end the response."""
-        stream.trailers = self._worker.head_encoder.trailers(block)
+        stream.trailers = self.head_encoder.trailers(block)
 
     def end(self, stream: Http2Stream) -> None:
         """End the response, which is complete. The only one under way is written at once."""
@@ -476,7 +476,7 @@ class Http2ClientConnection(AcceptedConnection):
 
     def _send_own(self, stream: Http2Stream, response: bytes) -> None:
         end = response.index(_HEAD_ENDS) + len(_HEAD_ENDS)
-        self.send_head(stream, response[:end], response[end:])
+        self.send_block(stream, self.head_encoder.head(response[:end]), response[end:])
         self.end(stream)
 
     # Ends -------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ class Http2Stream(Stream):
     __slots__ = (
         "_connection",
         "_early",
+        "_filled",
         "_missing",
         "_request_id",
         "_unsent_bytes",
@@ -44,6 +45,7 @@ class Http2Stream(Stream):
         self._connection = connection
         self._request_id = ""
         self._early: list[bytes] | None = None  # content that came before the exchange started
+        self._filled = b""  # the block of a head that `fill_head` made
         self._missing = CHUNKED  # octets that Content-Length announces and that did not come yet
         self._unsent_bytes = 0  # when last looked at
         self.bytes_down = 0
@@ -142,9 +144,17 @@ class Http2Stream(Stream):
         """Send an interim response."""
         self._connection.send_interim(self, head)
 
+    def fill_head(self, form: bytes, values: tuple[bytes, ...], /) -> bytes:
+        """Return the head as a block."""
+        self._filled = block = self._connection.head_encoder.fill(form, values)
+        return block
+
     def write_head(self, head: bytes, data: bytes) -> None:
         """Send the response's head, and the first content."""
-        self.bytes_down += self._connection.send_head(self, head, data)
+        connection = self._connection
+        block = head if head is self._filled else connection.head_encoder.head(head)
+        self.bytes_down += len(block) + len(data)
+        connection.send_block(self, block, data)
         exchange = self.exchange
         if exchange is not None and exchange.phase is BODY:  # otherwise `on_exchange_end` follows at once
             self._connection.flush_soon()

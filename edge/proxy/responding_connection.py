@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 from edge.http.error_responses import TOO_MANY_CONNECTIONS, ErrorResponse
 from edge.http.request import RequestHead
 from edge.proxy.accepted_connection import AcceptedConnection
@@ -15,6 +17,8 @@ class RespondingConnection(AcceptedConnection):
     """Writes the responses of one connection. `edge.proxy.client_connection` reads its requests."""
 
     __slots__ = ("_request_id", "bytes_down")
+
+    fill_head = staticmethod(operator.mod)
 
     def __init__(self, worker: WorkerContext, *, secure: bool) -> None:
         super().__init__(worker, secure=secure)

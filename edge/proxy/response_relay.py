@@ -155,7 +155,10 @@ class ResponseRelay(RequestRelay):
         head, keep_alive, date_field = self.head, self._client_keeps_alive, self._context.date_field
         if template.is_redirect and head.target[1:2] in (b"", b"?"):  # `_request_other_root` may have to
             return None
-        return template.rewrite(raw, head, self.route, self.client.scheme, date_field, keep_alive=keep_alive)
+        client = self.client
+        return template.rewrite(
+            raw, head, self.route, client.scheme, date_field, client.fill_head, keep_alive=keep_alive
+        )
 
     def _rewrite(
         self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection | None, *, keep_alive: bool

@@ -9,6 +9,7 @@ route that asks. `tests.unit.edge.test_response_template` compares it with `resp
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -102,12 +103,14 @@ class ResponseTemplate(HeadPattern):
         route: Route,
         scheme: bytes,
         date_field: Callable[[], bytes],
+        fill: Callable[[bytes, tuple[bytes, ...]], bytes] = operator.mod,
         *,
         keep_alive: bool,
     ) -> tuple[ResponseHead, bytes] | None:
         """Return the response, and its head as the client gets it; None for a head that must be parsed.
 
-        `raw` is without the empty line.
+        `raw` is without the empty line. `fill` makes the head of a format and the values for it; where `is_repeatable`,
+        it is the text of HTTP/1.1.
         """
         values = self.read(raw)
         if values is None:
@@ -126,7 +129,8 @@ class ResponseTemplate(HeadPattern):
             size = int(length)
             if size != answer.body:
                 answer = ResponseHead(answer.status, answer.status_line, size, b"", answer.keep_alive, b"", answer.kept)
-        return answer, (self._keeping if keep_alive else self._closing) % values
+        form = self._keeping if keep_alive else self._closing
+        return answer, form % values if self.is_repeatable else fill(form, values)
 
     def _map(self, values: tuple[bytes, ...], request: RequestHead, route: Route, scheme: bytes) -> list[bytes]:
         mapped = list(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
@@ -23,8 +24,10 @@ from h2.exceptions import ProtocolError
 from hpack import Decoder, Encoder, HeaderTuple, HPACKError, NeverIndexedHeaderTuple
 
 from edge.http2 import frames
-from edge.http2.errors import ConnectionFailed
+from edge.http2.errors import ConnectionFailed, StreamFailed
+from edge.http2.fields import Field, make_field
 from edge.http2.hpack import HeaderDecoder
+from edge.http2.requests import HeadComposer, request_head
 from edge.http2.responses import HeadEncoder
 from tests.unit.edge.http2.machine import MAX_HEAD_BYTES, Machine
 
@@ -51,10 +54,15 @@ def judge_blocks(seed: int) -> None:
     """A conversation of blocks, of which some are damaged: fields, tables and errors must be those of `hpack`."""
     rng = Random(seed)
     encoder, oracle, ours = Encoder(), Decoder(max_header_list_size=1 << 24), HeaderDecoder(256)
+    fields: list[HeaderTuple] = []
     for _ in range(rng.randrange(1, 8)):
         if rng.random() < 0.1:
             encoder.header_table_size = rng.choice((0, 50, 300, 4096))
-        fields = [_tuple(rng, name, value) for name, value in some_fields(rng)]
+        if fields and rng.random() < 0.5:  # the same again, but for a value
+            at = rng.randrange(len(fields))
+            fields[at] = type(fields[at])(fields[at][0], text(rng))
+        else:
+            fields = [_tuple(rng, name, value) for name, value in some_fields(rng)]
         block = bytes(encoder.encode(fields, huffman=rng.random() < 0.7))
         if rng.random() < 0.3:
             block = damage(rng, block)
@@ -104,16 +112,81 @@ def _is_stricter(block: bytes) -> bool:
     return b"\xff" in block or b"\x7f" in block or b"\x3f" in block or b"\x80" in block or block[:1] >= b"\x20"
 
 
+_ODD_FIELDS = [
+    *((b":path", value) for value in (b"*", b"x", b"/b")),
+    *((b":method", value) for value in (b"OPTIONS", b"CONNECT")),
+    *((b"priority", value) for value in (b"u=1", b"i")),
+    *((b"te", value) for value in (b"trailers", b"x")),
+    (b":authority", b"b.example"),
+    (b"host", b"a.example"),
+    (b"cookie", b"a=1"),
+    (b"x-a", b" "),
+    (b"content-length", b"0"),
+]
+
+
+def judge_request_head(seed: int) -> None:
+    """What a composer makes of each of a connection's requests does not depend on those before."""
+    rng = Random(seed)
+    composer = HeadComposer()
+    pseudo = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"a.example"), (b":path", b"/")]
+    rng.shuffle(pseudo)
+    fields = [*pseudo, *some_fields(rng)]
+    for _ in range(8):
+        changed, at = list(fields), rng.randrange(len(fields))
+        kind = rng.random()
+        if kind < 0.4:
+            changed[changed.index(next(field for field in changed if field[0] == b":path"))] = (
+                b":path",
+                b"/" + text(rng),
+            )
+        elif kind < 0.6:
+            changed[at] = (changed[at][0], text(rng))
+        elif kind < 0.7:
+            changed.insert(at, rng.choice(_ODD_FIELDS))
+        elif kind < 0.8:
+            changed[at] = rng.choice(_ODD_FIELDS)
+        elif kind < 0.85:
+            del changed[at]
+        is_complete = rng.random() < 0.9
+        judged = [make_field(name, value) for name, value in changed]
+        expected, got = (_head_or_error(make, judged, is_complete) for make in (request_head, composer.compose))
+        assert got == expected, changed
+        if any(field[0] == b":path" for field in changed) and rng.random() < 0.5:
+            fields = changed
+
+
+def _head_or_error(
+    make: Callable[..., tuple[bytes, bytes]], fields: list[Field], is_complete: bool
+) -> tuple[bytes, bytes] | str:
+    try:
+        return make(fields, is_complete=is_complete)
+    except StreamFailed as error:
+        return error.reason
+
+
 def judge_response_head(seed: int) -> None:
-    """A response's head is the same to `hpack`, whatever was encoded before it."""
+    """A response's head is the same to `hpack`, whatever was encoded before it; whole, or by its varying values."""
     rng = Random(seed)
     encoder, decoder = HeadEncoder(), Decoder()
-    for _ in range(4):
-        fields = some_fields(rng)
-        lines = b"".join(b"\r\n%b:%b%b" % (name.title(), rng.choice((b"", b" ")), value) for name, value in fields)
-        status = rng.choice((b"200", b"404", b"299"))
-        decoded = decoder.decode(encoder.head(b"HTTP/1.1 %b Some%b\r\n\r\n" % (status, lines)), raw=True)
-        assert [(bytes(n), bytes(v)) for n, v in decoded] == [(b":status", status), *fields]
+    status, names = rng.choice((b"200", b"404", b"299")), [name for name, _ in some_fields(rng)]
+    varies, date_at = [rng.random() < 0.5 for _ in names], rng.randrange(len(names) + 1)
+    constants = [text(rng) for _ in names]
+    for number in range(4):
+        fields = [(n, text(rng, 200) if v else c) for n, v, c in zip(names, varies, constants, strict=True)]
+        lines = [
+            b"\r\n%b: %b" % (name.title(), b"\0" if v else value)
+            for (name, value), v in zip(fields, varies, strict=True)
+        ]
+        lines.insert(date_at, b"\0")  # a whole line
+        form = b"HTTP/1.1 %b Some%b\r\n\r\n" % (status, b"".join(lines))
+        values = [b" " * rng.randrange(2) + value for (_, value), v in zip(fields, varies, strict=True) if v]
+        values.insert(sum(varies[:date_at]), b"\r\nDate: %d" % number)
+        fields.insert(date_at, (b"date", b"%d" % number))
+        gapped = form.replace(b"%", b"%%").replace(b"\0", b"%b")
+        for block in (encoder.fill(gapped, tuple(values)), encoder.head(gapped % tuple(values))):
+            decoded = decoder.decode(block, raw=True)
+            assert [(bytes(n), bytes(v)) for n, v in decoded] == [(b":status", status), *fields]
 
 
 # Connections ------------------------------------------------------------------------------------------------
@@ -391,4 +464,4 @@ def _check_invariants(ours: Machine) -> None:
         assert all(stream.code is not None or stream.state == 4 for stream in ours.made.values())
 
 
-JUDGES = (judge_blocks, judge_response_head, judge_conversation, judge_damaged)
+JUDGES = (judge_blocks, judge_request_head, judge_response_head, judge_conversation, judge_damaged)

@@ -122,7 +122,9 @@ def test_rfc7541_5_truncated_block_is_a_decoding_error(block: bytes) -> None:
         b"\xff\xff\xff\xfa",
     ],
 )
-def test_rfc7541_5_2_padding_and_end_of_string_are_decoding_errors(text: bytes) -> None:
+@pytest.mark.parametrize("before", [b"", b"a" * 40], ids=["short", "long"])
+def test_rfc7541_5_2_padding_and_end_of_string_are_decoding_errors(text: bytes, before: bytes) -> None:
+    text = encode_huffman(before) + text
     with pytest.raises(ConnectionFailed):
         decode_huffman(text)
     assert fails(b"\x40\x01a" + integer(len(text), 7, 0x80) + text) is ErrorCode.COMPRESSION_ERROR
@@ -132,6 +134,17 @@ def test_rfc7541_5_2_every_octet_has_a_code() -> None:
     octets = bytes(range(256))
     assert decode_huffman(encode_huffman(octets)) == octets
     assert encode_huffman(b"www.example.com") == bytes.fromhex("f1e3c2e5f23a6ba0ab90f4ff")
+
+
+def test_block_that_differs_in_one_value_has_the_table_that_stands_now() -> None:
+    decoder, start = HeaderDecoder(256), b"\x82\x04"
+    decoder.decode(b"\x40\x01a\x01b")
+    for path in (b"/1", b"/", b"/" + b"2" * 200, b""):
+        assert decode(decoder, start + string(path) + b"\xbe") == [(b":method", b"GET"), (b":path", path), (b"a", b"b")]
+    decoder.decode(b"\x40\x01c\x01d")
+    assert decode(decoder, start + string(b"/3") + b"\xbe")[2] == (b"c", b"d")
+    with pytest.raises(ConnectionFailed):
+        decoder.decode(start + b"\x05/4" + b"\xbe")
 
 
 def test_rfc7541_6_1_index_0_is_a_decoding_error() -> None:
