@@ -8,6 +8,7 @@ requests      a decoded request as the head of HTTP/1.1 that the rest of the edg
 responses     a response head of HTTP/1.1 as a header block
 streams       the states of a stream in one table, and the state of one stream
 priorities    RFC 9218: in which order streams are written
+blocks        header blocks of several frames
 budgets       how much of each kind of frame and of ended streams a connection may cost, by attack
 connection    the machine that all of them make up
 """

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from edge.http2 import budgets, frames
+from edge.http2.blocks import BlockAssembly
 from edge.http2.budgets import Budgets
 from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
 from edge.http2.fields import size_of
@@ -83,10 +84,6 @@ class Http2Connection:
 
     __slots__ = (
         "_block",
-        "_block_bytes",
-        "_block_flags",
-        "_block_frames",
-        "_block_stream",
         "_budgets",
         "_closed_ids",
         "_composer",
@@ -134,8 +131,7 @@ class Http2Connection:
         self._steps_left = 0  # of this call
         self._has_settings = False
         self._max_block_bytes = max_head_bytes
-        self._block: list[bytes] = []  # of a head whose end has not come
-        self._block_bytes = self._block_flags = self._block_frames = self._block_stream = 0
+        self._block = BlockAssembly(max_head_bytes)
         self._receive_window = CONNECTION_WINDOW
         self._credit = 0  # octets received that no WINDOW_UPDATE has returned
         # what is sent
@@ -163,14 +159,14 @@ class Http2Connection:
     @property
     def is_between_frames(self) -> bool:
         """Return whether all that came is read, and ended with a whole frame or header block."""
-        return not (self._partial or self._unread or self._block_stream)
+        return not (self._partial or self._unread or self._block.stream_id)
 
     @property
     def is_in_head(self) -> bool:
         """Return whether a frame but DATA, or a header block, has begun whose end is still to come."""
         partial = self._partial
         is_data = len(partial) > _KIND_AT and partial[_KIND_AT] == frames.DATA
-        return bool(self._block_stream) or (bool(partial) and not is_data)
+        return bool(self._block.stream_id) or (bool(partial) and not is_data)
 
     @property
     def uploading_stream(self) -> Stream | None:
@@ -252,7 +248,7 @@ class Http2Connection:
 
     def _read_frames(self, data: bytes) -> int:
         """Read whole frames; return where the rest begins."""
-        position, end = 0, len(data)
+        position, end, block = 0, len(data), self._block
         self._steps_left = STEPS_AT_ONCE
         while end - position >= frames.HEADER_BYTES:
             word, flags, stream_id = frames.read_header(data, position)
@@ -266,7 +262,7 @@ class Http2Connection:
                 return position
             kind = word & 0xFF
             stream_id &= _LAST_STREAM
-            if self._block_stream and (kind != frames.CONTINUATION or stream_id != self._block_stream):
+            if block.stream_id and (kind != frames.CONTINUATION or stream_id != block.stream_id):
                 raise ConnectionFailed(_PROTOCOL, "a header block is interrupted")
             if not self._has_settings and (kind != frames.SETTINGS or flags & frames.ACK):
                 raise ConnectionFailed(_PROTOCOL, "the first frame is not SETTINGS")
@@ -305,23 +301,13 @@ class Http2Connection:
         if flags & frames.END_HEADERS:
             self._on_block(stream_id, payload, ends=bool(flags & frames.END_STREAM))
             return
-        self._block_stream, self._block_flags = stream_id, flags
-        self._block, self._block_bytes, self._block_frames = [payload], len(payload), 0
+        self._block.begin(stream_id, payload, ends_stream=bool(flags & frames.END_STREAM))
 
     def _on_continuation(self, stream_id: int, flags: int, payload: bytes) -> None:
         """Take a CONTINUATION frame (§6.10)."""
-        if not self._block_stream:
-            raise ConnectionFailed(_PROTOCOL, "CONTINUATION without HEADERS")
-        self._block.append(payload)
-        self._block_frames += 1
-        self._block_bytes += len(payload)
-        if self._block_frames > budgets.MAX_CONTINUATIONS:
-            raise budgets.exceeded("continuations")
-        if self._block_bytes > self._max_block_bytes:
-            raise budgets.exceeded("header_bytes")
-        if flags & frames.END_HEADERS:
-            block, self._block, self._block_stream = b"".join(self._block), [], 0
-            self._on_block(stream_id, block, ends=bool(self._block_flags & frames.END_STREAM))
+        block = self._block.add(flags, payload)
+        if block is not None:
+            self._on_block(stream_id, block, ends=self._block.ends_stream)
 
     def _on_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
         """Take a whole header block: a request, or its trailers."""
@@ -594,7 +580,8 @@ class Http2Connection:
         """End the connection: streams are reset, and GOAWAY is the last frame."""
         self.failure = failure
         self._partial.clear()
-        self._unread, self._block = b"", []
+        self._unread = b""
+        self._block.clear()
         self._output.add_control(frames.goaway(self.last_stream_id, failure.code, failure.reason.encode()))
         streams = list(self.streams.values())
         for stream in streams:

@@ -97,7 +97,7 @@ def test_continuation_flood_of_octets_cve_2024_27316() -> None:
     client.frame(HEADERS, 0, 1, bytes(16_000))
     until_end(client, [frames.frame(CONTINUATION, 0, 1, bytes(16_000))])
     assert client.budget == "header_bytes"
-    assert client.connection._block == []
+    assert client.connection._block.stream_id == 0
 
 
 def test_hpack_bomb_cve_2016_6581() -> None:
