@@ -58,6 +58,7 @@ OPEN_ROUTES = frozenset(each.path for each in OPERATIONS if each.is_open) | froz
         "/openapi.json",
         "/sdk/{version}/{file}",
         "/sdk/{version}/words/{file}",
+        "/status/{link}",
     }
 )
 _DASHBOARD = "/dashboard"  # its users sign in by themselves: `api.dashboard.middlewares`

@@ -32,6 +32,7 @@ from api.handlers.preparation import PreparationHandlers
 from api.handlers.sdk import SdkHandler
 from api.handlers.secure import SecureHandlers
 from api.handlers.share import ShareHandler
+from api.handlers.status_page import StatusPageHandlers
 from api.handlers.token import TokenHandler
 from api.handlers.traffic import TrafficHandler
 from api.handlers.webhooks import WebhookHandlers
@@ -64,12 +65,14 @@ Routes: TypeAlias = tuple[tuple[str, str, Handler], ...]
 
 def service_routes(services: Services, database: Database, clock: Clock) -> Routes:
     """Return the routes of the operations that need a token or an API key, and of those without a secret to check."""
-    base_url = services.sharing.settings.base_url
+    base_url, status_pages = services.sharing.settings.base_url, StatusPageHandlers(services.status_pages)
     return (
         *_bound(power.OPERATIONS, PowerHandlers(services.power)),
         *_bound(secure.OPERATIONS, SecureHandlers(services.secure)),
         *_bound(domains.DIAGNOSIS, DiagnosisHandler(services.diagnosis, clock)),
         *_bound(domains.ENDED, EndedDomainsHandler(services.ended_domains)),
+        *_bound(domains.STATUS_LINKS, status_pages),
+        ("GET", "/status/{link}", status_pages.page),
         *_bound(domains.TRAFFIC, TrafficHandler(database)),
         *_bound(domains.CERTIFICATES, CertificateHandlers(services.own_certificates)),
         *_bound(domains.PREPARATIONS, PreparationHandlers(services.preparations)),

@@ -33,6 +33,7 @@ from api.services.record_check import RecordCheckService
 from api.services.removals import Removals
 from api.services.secure import SecureService
 from api.services.sharing import SharingService
+from api.services.status_pages import StatusPages
 from api.services.webhooks import WebhookService
 from common.addresses import AddressPolicy, tenant_policy
 from common.api_domain import api_domain, dialled_api
@@ -82,6 +83,7 @@ class Services:
     organisations: OrganisationService
     installation: InstallationService
     sharing: SharingService
+    status_pages: StatusPages
     configurations: ConfigurationService
     connect: ConnectService
     flow_watch: FlowWatch
@@ -124,6 +126,7 @@ class ApiWiring:
             self.resolver, self._policy, clock, RdapServers(database, settings.rdap_bootstrap, clock).find
         )
         sharing, configurations = SharingService(database, settings), ConfigurationService(database)
+        prepared = PreparationService(Preparing(enrolment.claims, self._policy), settings)
         return Services(
             enrolment=enrolment,
             probe_origin=probe_origin,
@@ -138,7 +141,7 @@ class ApiWiring:
             batches=BatchService(database),
             webhooks=WebhookService(database),
             applications=self._applications(enrolment.service_targets),
-            preparations=PreparationService(Preparing(enrolment.claims, self._policy), settings),
+            preparations=prepared,
             domain_actions=DomainActions(database, self._policy, enrolment.claims),
             own_certificates=OwnCertificateService(database, self.keyring, clock),
             ended_domains=EndedDomains(database, enrolment.claims),
@@ -146,6 +149,7 @@ class ApiWiring:
             organisations=OrganisationService(database, settings.base_url),
             installation=InstallationService(database, Limits.of(settings), find_exposure(settings), clock),
             sharing=sharing,
+            status_pages=StatusPages(database, prepared, settings.base_url),
             configurations=configurations,
             connect=self._connect(FlowSources(sharing, configurations)),
             flow_watch=FlowWatch(database, self.draining),

@@ -96,6 +96,10 @@ FILL = {
         "insert into shares (id, application_id, domain, records, expires_at)"
         " select lpad(n::text, 22, '0'), 'bench', 'd', '[]', {at}",
     ),
+    "status_links": (
+        "insert into status_links (id, application_id, domain, expires_at)"
+        " select lpad(n::text, 32, '0'), 'bench', 'd' || n, {at}",
+    ),
     "connect_configurations": (
         "insert into connect_configurations (id, application_id, digest, config, expires_at)"
         " select 'cfg_' || lpad(n::text, 32, '0'), 'bench', sha256(n::text::bytea), '{{}}', {at}",

@@ -20,6 +20,16 @@ class CertificateInService(TypedDict):
     expiresAt: datetime
 
 
+class StatusLink(TypedDict):
+    """A link to the page that shows a customer how one domain is."""
+
+    domain: str
+    link: str
+    """It opens that page and nothing else. A new link of the domain ends it."""
+    createdAt: datetime
+    expiresAt: datetime
+
+
 class DomainDetails(TypedDict):
     """The id, times and certificate of a powered or secured domain."""
 

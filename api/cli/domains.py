@@ -17,6 +17,7 @@ from api.cli.enrolment import monitor, power, remove, secure
 from api.cli.policies import Legal, Reason, shown_reason
 from api.cli.preparing import prepare, prepared, unprepare
 from api.cli.printing import AsJson, in_camel_case, print_json, print_result
+from api.cli.status_page import status_link
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -268,6 +269,7 @@ def recheck(
 for _command in (power, secure, monitor, remove, prepare, prepared, unprepare):
     app.command()(_command)
 app.command("publish-api")(publish_api)
+app.command("status-link")(status_link)
 
 
 # Parts ---------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ EXAMPLES: Mapping[str, str] = {
     "domain ended": f"domain ended {_ID}",
     "domain block": "domain block shop.customer.example --reason 'Phishing was reported here.'",
     "domain unblock": "domain unblock shop.customer.example",
+    "domain status-link": f"domain status-link shop.customer.example --application {_ID}",
     "domain release": "domain release shop.customer.example",
     "domain transfer": f"domain transfer {_ID} shop.customer.example --application-url https://app.acme.example/shop",
     "domain recheck": "domain recheck shop.customer.example",

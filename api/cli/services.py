@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from api.services.own_certificates import OwnCertificateService
     from api.services.preparations import PreparationService
     from api.services.replacements import ReplacementService
+    from api.services.status_pages import StatusPages
     from api.services.users import UserService
     from api.services.webhooks import WebhookService
     from common.db.applications import Application
@@ -85,6 +86,13 @@ class CommandServices:
         from common.enrolment.preparing import Preparing
 
         return PreparationService(Preparing(self._claims, tenant_policy(self.settings)), self.settings)
+
+    @property
+    def status_pages(self) -> StatusPages:
+        """Return the service of the pages that show customers how a domain is."""
+        from api.services.status_pages import StatusPages
+
+        return StatusPages(self.database, self.preparations, self.settings.base_url)
 
     @property
     def ended_domains(self) -> EndedDomains:

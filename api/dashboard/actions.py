@@ -86,6 +86,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(_DOMAIN, "request", "Request a certificate's signing", "requestSigning", "certificate request"),
     Action(_DOMAIN, "use_ours", "End an own certificate", "removeOwnCertificate", "certificate use-ours"),
     Action(_DOMAIN, "recheck", "Check the DNS now", "recheckDomain", "domain recheck"),
+    Action(_DOMAIN, "status_link", "Make a link to a customer's page", "makeStatusLink", "domain status-link"),
+    Action(_DOMAIN, "end_status_link", "Revoke that link", "revokeStatusLink", "domain status-link"),
     Action(_DOMAIN, "transfer", "Transfer a domain", "transferDomain", "domain transfer"),
     Action(_DOMAIN, "free", "Free a name", "freeDomain", "domain release"),
     Action(_DOMAIN, "block", "Block a name", "blockDomain", "domain block"),

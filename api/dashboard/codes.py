@@ -37,6 +37,8 @@ ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "domain.prepare": "Domain prepared",
         "domain.recheck": "DNS check requested",
         "domain.released": "Domain released",
+        "domain.status_link": "Link to a customer's page made",
+        "domain.status_link_end": "Link to a customer's page revoked",
         "domain.unblock": "Name unblocked",
         "domain.unprepare": "Preparation ended",
         "edge.forget": "Lost edge forgotten",

@@ -23,6 +23,7 @@ from api.services.power import PowerService
 from api.services.preparations import PreparationService
 from api.services.removals import Removals
 from api.services.secure import SecureService
+from api.services.status_pages import StatusPages
 from api.services.webhooks import WebhookService
 from api.wiring import Services
 from common.clock import Clock
@@ -51,6 +52,7 @@ class DashboardContext:
     own_certificates: OwnCertificateService
     ended_domains: EndedDomains
     removals: Removals
+    status_pages: StatusPages
     applications: ApplicationService
     organisations: OrganisationService
     installation: InstallationService
@@ -88,6 +90,7 @@ class DashboardContext:
             services.own_certificates,
             services.ended_domains,
             services.removals,
+            services.status_pages,
             services.applications,
             services.organisations,
             services.installation,

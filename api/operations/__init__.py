@@ -45,7 +45,7 @@ OPERATIONS: Final[tuple[Operation[Any], ...]] = (
     *health.OPERATIONS,
 )
 
-UNDOCUMENTED: Final = ("/dashboard", "/docs", "/llms.txt", "/openapi.json", "/sdk/")
+UNDOCUMENTED: Final = ("/dashboard", "/docs", "/llms.txt", "/openapi.json", "/sdk/", "/status/")
 """How the paths begin of what browsers alone use."""
 
 QUERIES: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(

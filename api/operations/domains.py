@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from api.answers.certificates import DomainCertificate, SigningRequest
 from api.answers.diagnosis import Diagnosis
+from api.answers.domain_details import StatusLink
 from api.answers.ended_domains import EndedDomain
 from api.answers.lists import ListOf
 from api.answers.messages import Message
@@ -16,12 +17,14 @@ from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.domain_actions import DomainActionHandlers
 from api.handlers.ended_domains import EndedDomainsHandler
 from api.handlers.preparation import PreparationHandlers
+from api.handlers.status_page import StatusPageHandlers
 from api.handlers.traffic import TrafficHandler
 from api.operations.operation import Operation, Query
 from api.operations.parameters import APPLICATION_ID, NEXT
 from api.schemas.block import BlockBody
 from api.schemas.certificate import CertificateBody
 from api.schemas.preparation import PrepareBody
+from api.schemas.status_link import StatusLinkBody
 from api.schemas.traffic import PERIODS
 from api.schemas.transfer import TransferBody
 from api.services.ended_domains import MOST_LISTED
@@ -58,6 +61,46 @@ ENDED: Final[tuple[Operation[EndedDomainsHandler], ...]] = (
             ),
         ),
         errors=(400,),
+    ),
+)
+
+STATUS_LINKS: Final[tuple[Operation[StatusPageHandlers], ...]] = (
+    Operation(
+        "POST",
+        "/domains/{domain}/status-link",
+        StatusPageHandlers.post,
+        "makeStatusLink",
+        "Domains",
+        "Make a link to a page that shows a customer how the domain is; it ends the former link",
+        StatusLink,
+        status=201,
+        body=StatusLinkBody,
+        example={"expiresInDays": 30},
+        errors=(400, 404),
+        paths={"domain": "A domain that the application has enrolled or prepared."},
+    ),
+    Operation(
+        "GET",
+        "/domains/{domain}/status-link",
+        StatusPageHandlers.get,
+        "getStatusLink",
+        "Domains",
+        "Get the link to the page that shows a customer how the domain is",
+        StatusLink,
+        errors=(400, 404),
+        permission=Permission.CHANGE,  # the link opens a page
+        paths={"domain": "A domain that the application has enrolled or prepared."},
+    ),
+    Operation(
+        "DELETE",
+        "/domains/{domain}/status-link",
+        StatusPageHandlers.delete,
+        "revokeStatusLink",
+        "Domains",
+        "Revoke the link to the page that shows a customer how the domain is",
+        Message,
+        errors=(400, 404),
+        paths={"domain": "A domain that the application has enrolled or prepared."},
     ),
 )
 
@@ -254,4 +297,12 @@ CERTIFICATES: Final[tuple[Operation[CertificateHandlers], ...]] = (
     ),
 )
 
-OPERATIONS: Final[tuple[Operation[Any], ...]] = (*DIAGNOSIS, *ENDED, *TRAFFIC, *CERTIFICATES, *PREPARATIONS, *ACTIONS)
+OPERATIONS: Final[tuple[Operation[Any], ...]] = (
+    *DIAGNOSIS,
+    *STATUS_LINKS,
+    *ENDED,
+    *TRAFFIC,
+    *CERTIFICATES,
+    *PREPARATIONS,
+    *ACTIONS,
+)

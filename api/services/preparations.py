@@ -12,6 +12,7 @@ from api.services.enrolment_refusals import to_refused
 from common.db import audit, certificates, orders, preparations
 from common.db.applications import Application
 from common.db.certificates import InService
+from common.db.domains import Product
 from common.db.orders import OrderState
 from common.db.pool import Database
 from common.db.preparations import Preparation, Wanted
@@ -112,7 +113,7 @@ class PreparationService:
             async with self._database.connection() as connection:
                 certificate = await certificates.describe(connection, found.domain)
                 order = await orders.describe(connection, found.domain)
-        records = await self._records(application, found)
+        records = await self.records(application, found)
         return PreparedDomain(found, records, certificate, self._next_step(application, found, records, order))
 
     async def end(self, application: Application, name: DomainName) -> None:
@@ -125,20 +126,23 @@ class PreparationService:
                 raise Refused(PREPARED_ALREADY, hint="it is served: DELETE /power or DELETE /ssl ends that")
             await audit.record(connection, "domain.unprepare", name.text, application_id=application.id)
 
-    async def _records(self, application: Application, found: Preparation) -> tuple[RecordToSet, ...]:
+    async def records(self, application: Application, found: Preparation) -> tuple[RecordToSet, ...]:
+        """Return the records of a prepared domain: the delegation of its challenge, and those that lead it here."""
         record = await self.preparing.claims.delegations.find_record(found.domain, application.id)
         is_turned = found.state == "active"
         seen: RecordState = "found" if found.delegated_at is not None else "missing"
         turned: RecordState = "found" if is_turned else "missing" if found.state == "prepared" else "later"
         first = () if record is None else (RecordToSet("CNAME", record.host, record.value, seen),)
-        if not parse_domain(found.domain).is_root:
-            target = cname_target_of(application, found.product)
-            return (*first, RecordToSet("CNAME", found.domain, target, turned))
+        return (*first, *self.leading_records(application, parse_domain(found.domain), found.product, turned))
+
+    def leading_records(
+        self, application: Application, name: DomainName, product: Product, state: RecordState
+    ) -> tuple[RecordToSet, ...]:
+        """Return the records that lead a domain here: a CNAME, or our addresses where it is a root."""
+        if not name.is_root:
+            return (RecordToSet("CNAME", name.text, cname_target_of(application, product), state),)
         addresses = sorted(self.preparing.claims.service_targets.service_servers)
-        return (
-            *first,
-            *(RecordToSet("AAAA" if ":" in each else "A", found.domain, each, turned) for each in addresses),
-        )
+        return tuple(RecordToSet("AAAA" if ":" in each else "A", name.text, each, state) for each in addresses)
 
     def _next_step(
         self,

@@ -157,6 +157,14 @@ async def _remove_shares(connection: Connection, application_id: str) -> int:
     )
 
 
+async def _remove_status_links(connection: Connection, application_id: str) -> int:
+    return await _remove(
+        connection,
+        "delete from status_links where id in (select id from status_links where application_id = $1 limit 1000)",
+        application_id,
+    )
+
+
 async def _remove_configurations(connection: Connection, application_id: str) -> int:
     return await _remove(
         connection,
@@ -196,6 +204,7 @@ STAGES: Final = (
     RemovalStage("events and deliveries", _remove_events),
     RemovalStage("event numbers", _remove_sequences),
     RemovalStage("sharing links", _remove_shares),
+    RemovalStage("links to status pages", _remove_status_links),
     RemovalStage("configurations", _remove_configurations),
     RemovalStage("kept answers", _remove_answers),
 )

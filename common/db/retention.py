@@ -128,6 +128,7 @@ STEPS = (
     RetentionStep("event_sequences", _erase_sequences, "select min(review_at) from event_sequences"),
     _by_age("batches", "submitted_at", BATCH_DAYS, where="due_at is null", batch_rows=20),  # 100 items each
     _by_age("shares", "expires_at", 0),
+    _by_age("status_links", "expires_at", 0),
     _by_age("connect_configurations", "expires_at", 0),
     _by_age("idempotent_requests", "started_at", idempotent_requests.KEPT_HOURS // 24),
     _by_age("preparations", "expires_at", 0, where="due_at is null"),
@@ -201,6 +202,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "sessions": "50 at most of each user; erased when they expire",
         "shares": "erased when they expire",
         "sign_in_links": "one at most of each user; erased when they expire",
+        "status_links": "one at most for each application and domain; erased when they expire",
         "target_sightings": "one row for each cname target, and for each former one that is remembered; erased"
         f" {target_sightings.KEPT_DAYS} days after it is none any more",
         "traffic": "of each login of edges, at most 2,000 rows for 5 minutes, erased after 2 days, and 4,000 rows for"

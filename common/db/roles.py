@@ -67,6 +67,7 @@ _BOTH: Mapping[str, str] = {
     "own_certificates": _ALL,
     "preparations": _ALL,
     "shares": _ALL,
+    "status_links": _ALL,
     "webhook_endpoints": _ALL,
 }
 

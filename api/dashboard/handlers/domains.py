@@ -30,7 +30,17 @@ from api.schemas.preparation import PrepareBody
 from api.schemas.secure import SecureBody, SecureChange, SecureRemoval
 from api.services.next_step import next_step
 from common.accounts import Permission
-from common.db import applications, audit, certificates, domains, events, orders, own_certificates, policies
+from common.db import (
+    applications,
+    audit,
+    certificates,
+    domains,
+    events,
+    orders,
+    own_certificates,
+    policies,
+    status_links,
+)
 from common.db.applications import Application
 from common.db.certificates import InService
 from common.db.session import Connection
@@ -150,6 +160,7 @@ class DomainPages:
         async with self._context.database.connection() as connection:
             held = await self._held(connection, application.id, name)
             policy = await policies.find_in_force(connection, name.text, application.id)
+            status_link = await status_links.find(connection, application.id, name.text)
             others = [application.organisation_id] if application.organisation_id else None  # operators: any
             targets = await applications.list_visible(connection, others, most=_LISTED_APPLICATIONS)
             shown = await traffic.show(
@@ -164,6 +175,8 @@ class DomainPages:
             name=name,
             held=held,
             records=self._records_of(application, name),
+            status_link=status_link,
+            status_url=status_link and self._context.status_pages.url(status_link),
             policy=policy,
             traffic=shown,
             targets=[each for each in targets if each.id != application.id and not each.deleting_at],
@@ -230,6 +243,7 @@ class DomainPages:
                 "recheck",
                 "request",
                 "use_ours",
+                "end_status_link",
             ):  # buttons: there is nothing to mend, nor to send again
                 return self._context.renderer.redirect(url, Flash(f"{refused.message} {refused.hint}", "bad"))
             return await self._page(request, application, name, refused)
@@ -274,23 +288,41 @@ class DomainPages:
                 self._view.require_typed(request, name)
                 noted = await context.secure.remove(application, parse_body(SecureRemoval, {"domain": name.text}))
                 done = f"Secure of {name} has ended."
+            case "status_link":
+                await context.status_pages.make(application, name)
+                done = "The link is below, beside the DNS records."
+            case "end_status_link":
+                await context.status_pages.revoke(application, name)
+                done = "The link works no longer."
             case "transfer":
                 return await self._transfer(request, application, name)
             case "free":
-                visitor_of(request).require_operator()
-                self._view.require_typed(request, name)
-                await context.domain_actions.free(visitor_of(request), application, name)
-                return Flash(f"{name} is free, and no application is remembered as its holder.")
+                done = await self._act_as_operator(request, application, name, "free")
             case "block":
-                reason, is_legal = text_of(request, "reason"), text_of(request, "status") == "451"
-                await context.domain_actions.block(visitor_of(request), application, name, reason, is_legal=is_legal)
-                done = f"{name} is blocked: every request is answered with the reason."
+                done = await self._act_as_operator(request, application, name, "block")
             case "unblock":
-                await context.domain_actions.unblock(visitor_of(request), application, name)
-                done = f"{name} is no longer blocked."
+                done = await self._act_as_operator(request, application, name, "unblock")
             case _:
                 raise web.HTTPBadRequest
         return Flash(done if not noted else f"{done} {noted[0].hint}", "good" if not noted else "warn")
+
+    async def _act_as_operator(
+        self, request: web.Request, application: Application, name: DomainName, action: str
+    ) -> str:
+        """Free a name, or block it at every edge, or end that; return what to tell the visitor. Raises: `Refused`."""
+        visitor, actions = visitor_of(request), self._context.domain_actions
+        match action:
+            case "free":
+                visitor.require_operator()
+                self._view.require_typed(request, name)
+                await actions.free(visitor, application, name)
+                return f"{name} is free, and no application is remembered as its holder."
+            case "block":
+                reason, is_legal = text_of(request, "reason"), text_of(request, "status") == "451"
+                await actions.block(visitor, application, name, reason, is_legal=is_legal)
+                return f"{name} is blocked: every request is answered with the reason."
+        await actions.unblock(visitor, application, name)
+        return f"{name} is no longer blocked."
 
     async def _power_change(self, request: web.Request, application: Application, name: DomainName) -> PowerChange:
         """Read the change of a powered domain.

@@ -18,7 +18,7 @@ from playwright.async_api import Browser, Page, expect
 from api.pages.handbook import CONTENTS
 from common import monitored_changes
 from common.accounts import hash_token, mint_random_token
-from common.db import domains, events, sessions, traffic, webhook_endpoints
+from common.db import domains, events, sessions, status_links, traffic, webhook_endpoints
 from common.db.applications import update_application
 from common.db.events import NewEvent
 from common.db.monitored_domains import Labels, MonitoredKey
@@ -316,8 +316,12 @@ async def test_a_form_of_another_site_changes_nothing(dashboard: BrowsedDashboar
 async def test_every_page_keeps_the_rules_of_accessibility(dashboard: BrowsedDashboard) -> None:
     partner = await dashboard.partner()
     event_id = await furnish(dashboard, partner)
+    async with dashboard.service.database.transaction() as connection:
+        link = await status_links.put(connection, partner.id, "shop.customer.test", days=1)
     base = f"/dashboard/applications/{partner.id}"
     pages = {
+        "status-page": f"/status/{link.id}",
+        "status-page-arabic": f"/status/{link.id}?lang=ar",
         "home": "/dashboard",
         "applications": "/dashboard/applications",
         "application-new": "/dashboard/applications/new",
