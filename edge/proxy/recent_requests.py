@@ -51,13 +51,14 @@ class KnownFields:
 class _Learning:
     """Heads with fields of the same names: the last one that had to be parsed, and what is known of them."""
 
-    __slots__ = ("misses", "raw", "template", "varying")
+    __slots__ = ("learnt_from", "misses", "raw", "template", "varying")
 
     def __init__(self) -> None:
         self.raw = b""
         self.misses = 0
         self.varying: frozenset[bytes] = frozenset()
         self.template: HeadTemplate | None = None
+        self.learnt_from = b""  # a head that `template` reads
 
 
 class RecentRequests:
@@ -131,17 +132,19 @@ class RecentRequests:
         template = HeadTemplate.learn(before, raw, head, learning.varying)
         if template is None:
             return None
-        self._replace(raw.count(b"\n"), learning.template, template)
-        learning.template, learning.varying, learning.raw = template, template.varying, b""
+        templates = self._templates.setdefault(raw.count(b"\n"), [])
+        if (old := learning.template) is not None:
+            wider = HeadTemplate.learn(learning.learnt_from, raw, head, template.varying)
+            if wider is not None:  # it reads what the old one does, too: two kinds that differ in another field
+                template = wider
+                if old in templates:
+                    templates.remove(old)
+        templates.insert(0, template)
+        del templates[_MAX_TEMPLATES:]
+        learning.template, learning.varying, learning.learnt_from = template, template.varying, raw
+        learning.raw = b""
         groups = template.read(raw)
         return None if groups is None else (template, groups)
-
-    def _replace(self, lines: int, old: HeadTemplate | None, new: HeadTemplate) -> None:
-        templates = self._templates.setdefault(lines, [])
-        if old in templates:
-            templates.remove(old)
-        templates.insert(0, new)
-        del templates[_MAX_TEMPLATES:]
 
 
 def host_of(template: HeadTemplate, groups: tuple[bytes, ...]) -> bytes:

@@ -169,12 +169,13 @@ class UpstreamDispatcher:
     def give_back(self, connection: UpstreamConnection, now: float, with_body: bool) -> None:
         """End the lease of a connection that can serve another exchange.
 
-        `with_body`: the response had one. A broken origin may send one behind a response without: it is looked for.
+        `with_body`: the response had one. A broken origin may send one behind a response without: it is looked for
+        before the next lease, which is now where a request waits.
         """
         connection.answered_with_body = with_body
         if (
             connection.is_retired
-            or not (with_body or connection.is_silent())
+            or not (with_body or not self._pool.has_waiter(connection.origin) or connection.is_silent())
             or (self._distrusted and connection.origin in self._distrusted)
         ):
             self.drop(connection)

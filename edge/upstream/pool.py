@@ -141,6 +141,11 @@ class Pool(Generic[C, W]):
         state = self._origins.get(origin)
         return state is None or (not state.waiters and 2 * (state.open - len(state.idle)) < self._max_open)
 
+    def has_waiter(self, origin: Origin) -> bool:
+        """Return whether a connection that is given back goes to a request that waits."""
+        state = self._origins.get(origin)
+        return state is not None and bool(state.waiters)
+
     def withdraw(self, origin: Origin, waiter: W) -> None:
         """Forget a waiter that no longer wants a connection."""
         state = self._origins.get(origin)

@@ -88,6 +88,17 @@ def test_what_varies_is_learnt_from_a_few_requests(link: Link) -> None:
     assert connection.ask(get("/y", "Cookie: y", "Accept: */*", "Referer: /y")), "a template outlives other requests"
 
 
+@pytest.mark.parametrize("differs", ["Accept", "Connection"])
+def test_kinds_of_requests_with_fields_of_the_same_names_are_known_beside_each_other(link: Link, differs: str) -> None:
+    """Accept may vary, and Connection may not: one template reads both kinds, or each its own."""
+    connection = Connection(link, recent_requests(link))
+    kinds = [(f"{differs}: keep-alive", f"Cookie: {n}") for n in range(16)]
+    kinds += [(f"{differs}: Keep-Alive", f"Cookie: {n}") for n in range(16)]
+    for number, kind in enumerate(kinds):
+        connection.ask(get(f"/{number}", *kind))
+    assert all(connection.ask(get("/x", f"{differs}: {value}", "Cookie: x")) for value in ("keep-alive", "Keep-Alive"))
+
+
 def test_commit_that_leaves_the_route_alone_voids_nothing(link: Link) -> None:
     connection = Connection(link, recent_requests(link))
     connection.ask(get("/a"))
