@@ -96,17 +96,6 @@ class ListedApplication(TypedDict):
     createdAt: datetime
 
 
-class Applications(TypedDict):
-    """A part of the list of applications, by name."""
-
-    items: list[ListedApplication]
-    limit: int
-    count: int
-    """Items in this part."""
-    next: str | None
-    """For `after`; null at the end of the list."""
-
-
 class ClientSecret(TypedDict):
     """A new client secret."""
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from api.answers.lists import ListOf, list_of
 from api.services.audit import AuditPage
 from common.db import audit
 from common.db.request_effects import Effect
@@ -37,21 +38,18 @@ class RequestEffect(TypedDict):
     error: str | None
 
 
-class AuditEntries(TypedDict):
+class AuditEntries(ListOf[AuditEntry]):
     """`caused` is empty unless one `request_id` is asked for."""
 
-    entries: list[AuditEntry]
     caused: list[RequestEffect]
-    next: str | None
+    entries: list[AuditEntry]
+    """Deprecated: the name of `items` in 1.0.0."""
 
 
-def audit_page(page: AuditPage) -> AuditEntries:
-    """Render a page of the log."""
-    return {
-        "entries": [audit_entry(entry) for entry in page.entries],
-        "caused": [request_effect(effect) for effect in page.caused],
-        "next": page.next,
-    }
+def audit_page(page: AuditPage, limit: int) -> AuditEntries:
+    """Render a part of the log."""
+    items = list(map(audit_entry, page.entries))
+    return {**list_of(items, page.next, limit), "caused": list(map(request_effect, page.caused)), "entries": items}
 
 
 def audit_entry(entry: audit.AuditEntry) -> AuditEntry:

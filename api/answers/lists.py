@@ -1,4 +1,4 @@
-"""The envelopes of lists: a page by its number, and a part that says where the next one begins."""
+"""The envelopes of lists: a page by its number (the specification's), and for every other list a part of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from typing_extensions import TypedDict
 
-from api.schemas.queries import ListQuery, PartQuery
+from api.schemas.queries import ListQuery
 
 Item = TypeVar("Item")
 
@@ -26,24 +26,13 @@ class Page(TypedDict, Generic[Item]):
     prevPage: int | None
 
 
-class Part(TypedDict, Generic[Item]):
-    """A part of a list that is sorted or searched."""
+class ListOf(TypedDict, Generic[Item]):
+    """A part of a list."""
 
     items: list[Item]
     limit: int
     count: int
     """Items in this part. A search can find fewer than `limit`, even none, while the list goes on."""
-    next: str | None
-    """For `after`; null at the end of the list."""
-
-
-class ListOf(TypedDict, Generic[Item]):
-    """A part of a list in the order of names."""
-
-    items: list[Item]
-    limit: int
-    count: int
-    """Items in this part."""
     next: str | None
     """For `after`; null at the end of the list."""
 
@@ -63,11 +52,6 @@ def page_of(items: list[Item], total: int, query: ListQuery) -> Page[Item]:
     }
 
 
-def part_of(items: list[Item], following: str | None, query: PartQuery) -> Part[Item]:
-    """Render a part of a list that is sorted or searched; `following` is where the next one begins."""
-    return {"items": items, "limit": query.size, "count": len(items), "next": following}
-
-
 def list_of(items: list[Item], following: str | None, limit: int) -> ListOf[Item]:
-    """Render a part of a list in the order of names; `following` is where the next one begins."""
+    """Render a part of a list; `following` is where the next one begins, if there is one."""
     return {"items": items, "limit": limit, "count": len(items), "next": following}

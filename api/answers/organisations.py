@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 from typing_extensions import TypedDict
@@ -22,17 +22,6 @@ class Organisation(TypedDict):
     createdAt: datetime
 
 
-class Organisations(TypedDict):
-    """A part of the list of organisations, by name."""
-
-    items: list[Organisation]
-    limit: int
-    count: int
-    """Items in this part."""
-    next: str | None
-    """For `after`; null at the end of the list."""
-
-
 class Member(TypedDict):
     """A member of an organisation."""
 
@@ -40,17 +29,6 @@ class Member(TypedDict):
     email: str
     role: Role
     lastSignInAt: datetime | None
-
-
-class Members(TypedDict):
-    """A part of the list of members, by address."""
-
-    items: list[Member]
-    limit: int
-    count: int
-    """Items in this part."""
-    next: str | None
-    """For `after`; null at the end of the list."""
 
 
 class MemberLink(TypedDict):
@@ -81,12 +59,6 @@ class Key(TypedDict):
     expiresAt: datetime
     usedAt: datetime | None
     """Right to the minute."""
-
-
-class Keys(TypedDict):
-    """The API keys of a user."""
-
-    items: list[Key]
 
 
 class Account(TypedDict):
@@ -124,11 +96,6 @@ def account(user: users.User, memberships: Iterable[users.Membership], by: UserK
         "organisations": [organisation(each.organisation, each.role) for each in memberships],
         "key": key(by, now),
     }
-
-
-def keys(found: Sequence[UserKey], now: datetime) -> Keys:
-    """Render the API keys of a user."""
-    return {"items": [key(each, now) for each in found]}
 
 
 def key(found: UserKey, now: datetime) -> Key:

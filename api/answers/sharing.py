@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from typing_extensions import TypedDict
 
+from api.answers.lists import ListOf, list_of
 from common.db import connect_configurations, shares
 
 
@@ -38,10 +39,11 @@ class SharedLink(TypedDict):
     expires_at: datetime
 
 
-class SharedLinks(TypedDict):
-    """A page of the list of sharing links."""
+class SharedLinks(ListOf[SharedLink]):
+    """A part of the list of sharing links."""
 
     links: list[SharedLink]
+    """Deprecated: the name of `items` in 1.0.0."""
 
 
 class RegisteredConfiguration(TypedDict):
@@ -54,10 +56,11 @@ class RegisteredConfiguration(TypedDict):
     """null: it stays until it is deleted."""
 
 
-class RegisteredConfigurations(TypedDict):
-    """A page of the list of registered configurations."""
+class RegisteredConfigurations(ListOf[RegisteredConfiguration]):
+    """A part of the list of registered configurations."""
 
     configurations: list[RegisteredConfiguration]
+    """Deprecated: the name of `items` in 1.0.0."""
 
 
 def share_content(share: shares.Share, token: str) -> Share:
@@ -88,9 +91,10 @@ def shared_link(share: shares.Share, base_url: str) -> SharedLink:
     }
 
 
-def shared_links(found: Iterable[shares.Share], base_url: str) -> SharedLinks:
-    """Render a list of links."""
-    return {"links": [shared_link(each, base_url) for each in found]}
+def shared_links(found: Sequence[shares.Share], base_url: str, limit: int) -> SharedLinks:
+    """Render a part of the list of links; a full one has a `next`."""
+    items = [shared_link(each, base_url) for each in found]
+    return {**list_of(items, _next([each.created_at for each in found], limit), limit), "links": items}
 
 
 def configuration(found: connect_configurations.RegisteredConfiguration) -> RegisteredConfiguration:
@@ -103,6 +107,14 @@ def configuration(found: connect_configurations.RegisteredConfiguration) -> Regi
     }
 
 
-def configurations(found: Iterable[connect_configurations.RegisteredConfiguration]) -> RegisteredConfigurations:
-    """Render a list of registered configurations."""
-    return {"configurations": [configuration(each) for each in found]}
+def configurations(
+    found: Sequence[connect_configurations.RegisteredConfiguration], limit: int
+) -> RegisteredConfigurations:
+    """Render a part of the list of registered configurations; a full one has a `next`."""
+    items = list(map(configuration, found))
+    return {**list_of(items, _next([each.created_at for each in found], limit), limit), "configurations": items}
+
+
+def _next(moments: Sequence[datetime], limit: int) -> str | None:
+    """Return where the next part begins: at what is older than the last item."""
+    return f"{moments[-1].astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}" if len(moments) == limit else None

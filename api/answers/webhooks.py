@@ -8,6 +8,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+from api.answers.lists import ListOf, list_of
 from common.db import deliveries, events, webhook_endpoints
 from common.db.deliveries import Status as DeliveryStatus
 from common.db.events import EventType
@@ -24,12 +25,11 @@ class WebhookEvent(TypedDict):
     payload: dict[str, Any]
 
 
-class WebhookEvents(TypedDict):
-    """A page of the list of events."""
+class WebhookEvents(ListOf[WebhookEvent]):
+    """A part of the list of events."""
 
     events: list[WebhookEvent]
-    next: str | None
-    """Send it as `before` for the page after."""
+    """Deprecated: the name of `items` in 1.0.0."""
 
 
 class Delivery(TypedDict):
@@ -48,11 +48,11 @@ class Delivery(TypedDict):
     attempts: Sequence[Mapping[str, Any]]
 
 
-class Deliveries(TypedDict):
-    """A page of the list of deliveries."""
+class Deliveries(ListOf[Delivery]):
+    """A part of the list of deliveries."""
 
     deliveries: list[Delivery]
-    next: str | None
+    """Deprecated: the name of `items` in 1.0.0."""
 
 
 class Replay(TypedDict):
@@ -85,16 +85,15 @@ class Endpoint(TypedDict):
 
 
 def events_page(found: Sequence[events.Event], limit: int) -> WebhookEvents:
-    """Render a page of events; a full page has a `next`."""
-    return {"events": [_event(each) for each in found], "next": found[-1].id if len(found) == limit else None}
+    """Render a part of the list of events; a full one has a `next`."""
+    items = list(map(_event, found))
+    return {**list_of(items, found[-1].id if len(found) == limit else None, limit), "events": items}
 
 
 def deliveries_page(found: Sequence[deliveries.Delivery], limit: int) -> Deliveries:
-    """Render a page of deliveries; a full page has a `next`."""
-    return {
-        "deliveries": [_delivery(each) for each in found],
-        "next": found[-1].event_id if len(found) == limit else None,
-    }
+    """Render a part of the list of deliveries; a full one has a `next`."""
+    items = list(map(_delivery, found))
+    return {**list_of(items, found[-1].event_id if len(found) == limit else None, limit), "deliveries": items}
 
 
 def endpoint(url: str | None, state: webhook_endpoints.Endpoint) -> Endpoint:

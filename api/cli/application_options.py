@@ -182,6 +182,7 @@ _NAME_HELP = "A display name."
 _SECURE_HELP = "A target of its own for Secure; without one, the cname target serves both products."
 _ORIGIN_HELP = "The origin of Secure's domains that name none."
 _WEBHOOK_HELP = "Where events are delivered to."
+_ERROR_STATUS_HELP = "Of refused changes of Power and Secure: always 502, or http: 400, 403, 404, 409, 429 as it is."
 _ORGANISATION_HELP = "The organisation, by name or id, whose members see it in the dashboard."
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The applicationId.")]
@@ -249,10 +250,8 @@ Http2 = Annotated[
     Switch | None,
     typer.Option("--http2", help="Offer browsers HTTP/2 at the application's domains; off offers HTTP/1.1 only."),
 ]
-ErrorStatus = Annotated[
-    ErrorStatusOption | None,
-    typer.Option(help="Of refused changes of Power and Secure: always 502, or http: 400, 403, 404, 409, 429 as it is."),
-]
+ErrorStatus = Annotated[ErrorStatusOption | None, typer.Option(help=_ERROR_STATUS_HELP)]
+NewErrorStatus = Annotated[ErrorStatusOption, typer.Option("--error-status", help=_ERROR_STATUS_HELP)]
 ResponsePolicy = Annotated[
     str | None,
     typer.Option(

@@ -20,7 +20,7 @@ from common.errors import OperatorError
 if TYPE_CHECKING:
     from api.cli.services import CommandServices
     from api.rules.application_tokens import SecretChange, ServiceAuthChange
-    from common.db.applications import Application, ApplicationChanges
+    from common.db.applications import Application, ApplicationChanges, ErrorStatus
     from common.db.webhook_endpoints import Endpoint
 
 app = typer.Typer(help="Applications: a partner's account units.", no_args_is_help=True)
@@ -34,6 +34,7 @@ def create(
     application_url: options.ApplicationUrl = None,
     webhook_url: options.WebhookUrl = None,
     organisation: options.Organisation = None,
+    error_status: options.NewErrorStatus = options.ErrorStatusOption.ALWAYS_502,
     _: AlwaysJson = False,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
@@ -42,7 +43,10 @@ def create(
     from api.services.application_secrets import MadeApplication
     from api.services.operator_applications import NewApplicationSettings
 
-    new = NewApplicationSettings(name, cname_target, secure_cname_target, application_url, webhook_url, organisation)
+    status: ErrorStatus = "http" if error_status is options.ErrorStatusOption.HTTP else "502"
+    new = NewApplicationSettings(
+        name, cname_target, secure_cname_target, application_url, webhook_url, organisation, status
+    )
 
     async def work(services: CommandServices) -> MadeApplication:
         return await services.applications.create(OPERATOR, new)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.answers import organisations as answers
+from api.answers.lists import list_of
 from api.auth import KEY_HOLDER
 from api.errors import NO_SUCH_KEY, Refused
 from api.responses import respond, respond_message
@@ -36,7 +37,8 @@ class AccountHandlers:
         """List the user's keys."""
         async with self._database.connection() as connection:
             found = await user_keys.list_keys(connection, request[KEY_HOLDER].user.id)
-        return respond(answers.keys(found, self._clock.now()))
+        now = self._clock.now()
+        return respond(list_of([answers.key(each, now) for each in found], None, user_keys.MOST_OF_USER))
 
     async def delete_key(self, request: web.Request) -> web.Response:
         """Revoke a key of the user, by any key of the user's, or by itself."""

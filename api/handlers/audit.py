@@ -21,4 +21,5 @@ class AuditHandler:
     async def get(self, request: web.Request) -> web.Response:
         """List the changes of the application, newest first."""
         query = parse_audit_query(request.query)
-        return respond(audit_page(await read_page(self._database, query, application_id=application_of(request).id)))
+        page = await read_page(self._database, query, application_id=application_of(request).id)
+        return respond(audit_page(page, query.limit))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from aiohttp import web
+from multidict import MultiMapping
 
 from api.answers import sharing as answers
 from api.answers.connect import flow_answer
@@ -23,15 +24,13 @@ from api.schemas.connect import (
     ShareBody,
     UndoBody,
 )
+from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, cursor_name, parse_integer, parse_optional_text
 from api.services.configurations import ConfigurationService
 from api.services.connect import ConnectService, WrittenChanged, ZoneChanged
 from api.services.flow_watch import FlowWatch
 from api.services.sharing import SharingService
 from common.db.connect_flows import Flow
 from common.db.shares import LIFETIME_DAYS
-
-_MOST_LINKS = 200
-_LINKS = 50
 
 
 class ConnectHandlers:
@@ -150,9 +149,9 @@ class SharingHandlers:
 
     async def get(self, request: web.Request) -> web.Response:
         """List the links, newest first."""
-        before, limit = _moment(request.query.get("before")), _limit(request.query.get("limit"))
+        before, limit = _part(request.query)
         shares = await self._sharing.list_shares(application_of(request), before=before, limit=limit)
-        return respond(answers.shared_links(shares, self._base_url))
+        return respond(answers.shared_links(shares, self._base_url, limit))
 
     async def delete(self, request: web.Request) -> web.Response:
         """Revoke a link."""
@@ -173,9 +172,9 @@ class ConfigurationHandlers:
 
     async def list_all(self, request: web.Request) -> web.Response:
         """List the configurations, newest first."""
-        before, limit = _moment(request.query.get("before")), _limit(request.query.get("limit"))
+        before, limit = _part(request.query)
         found = await self._service.list_registered(application_of(request), before=before, limit=limit)
-        return respond(answers.configurations(found))
+        return respond(answers.configurations(found, limit))
 
     async def get(self, request: web.Request) -> web.Response:
         """Show a configuration."""
@@ -192,22 +191,18 @@ def _answer(flow: Flow, status: int = 200) -> web.Response:
     return respond(flow_answer(flow), status)
 
 
-def _moment(text: str | None) -> datetime | None:
+def _part(query: MultiMapping[str]) -> tuple[datetime | None, int]:
+    """Return what a part of a list is older than, if anything, and how many items it has. Raises: `Refused`."""
+    name = cursor_name(query)
+    limit = parse_integer(query, "limit", default=DEFAULT_SIZE, least=1, most=LARGEST_SIZE)
+    text = parse_optional_text(query, name)
     if text is None:
-        return None
+        return None, limit
     try:
         moment = datetime.fromisoformat(text)
         in_utc = moment.astimezone(UTC)
     except (ValueError, OverflowError) as error:  # no time, or one that is outside the years 1 to 9999 in UTC
-        raise Refused(invalid_parameter("before"), hint="a date-time as created_at has it") from error
+        raise Refused(invalid_parameter(name), hint="a date-time as created_at has it") from error
     if moment.tzinfo is None:
-        raise Refused(invalid_parameter("before"), hint="a date-time with its offset, as created_at has it")
-    return in_utc
-
-
-def _limit(text: str | None) -> int:
-    if text is None:
-        return _LINKS
-    if not text.isascii() or not text.isdigit() or len(text) > 3 or not 0 < int(text) <= _MOST_LINKS:
-        raise Refused(invalid_parameter("limit"), hint=f"a number from 1 to {_MOST_LINKS}")
-    return int(text)
+        raise Refused(invalid_parameter(name), hint="a date-time with its offset, as created_at has it")
+    return in_utc, limit

@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from api.answers.domain_details import DomainDetails
-from api.answers.lists import page_of, part_of
+from api.answers.lists import list_of, page_of
 from api.notices import Notice
 from api.requests import application_of, prefers_representation
 from api.responses import respond, respond_change, respond_message
@@ -33,7 +33,7 @@ class ProductDomains:
         if isinstance(query, queries.PartQuery):
             part = await self.enrolment.list_part(application, self.product, query)
             following = list_cursor.to_text(part.next, query.sort)
-            return respond(part_of(self._rendered(part.items), following, query))
+            return respond(list_of(self._rendered(part.items), following, query.size))
         page = await self.enrolment.list_page(application, self.product, query)
         return respond(page_of(self._rendered(page.items), page.total, query))
 

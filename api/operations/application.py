@@ -6,12 +6,13 @@ from typing import Final
 
 from api.answers.application import (
     Application,
-    Applications,
     ClientSecret,
+    ListedApplication,
     ServiceAuthState,
     SignatureState,
     WebhookSecret,
 )
+from api.answers.lists import ListOf
 from api.answers.messages import Message
 from api.handlers.application import ApplicationHandlers
 from api.operations.operation import Operation, Query
@@ -27,7 +28,7 @@ OPERATIONS: Final[tuple[Operation[ApplicationHandlers], ...]] = (
         "listApplications",
         "Application",
         "List the applications that the user may see, by name",
-        Applications,
+        ListOf[ListedApplication],
         queries=(
             LIMIT,
             NEXT,

@@ -7,7 +7,7 @@ from typing import Final
 from api.answers.audit import AuditEntries
 from api.handlers.audit import AuditHandler
 from api.operations.operation import Operation, Query
-from api.operations.parameters import LIMIT, TEXT
+from api.operations.parameters import TEXT, back_in_time
 
 OPERATIONS: Final[tuple[Operation[AuditHandler], ...]] = (
     Operation(
@@ -19,8 +19,7 @@ OPERATIONS: Final[tuple[Operation[AuditHandler], ...]] = (
         "List every change of the application, the newest first: who, by which way, from what to what",
         AuditEntries,
         queries=(
-            Query("before", {"type": "string", "pattern": "^aud_[0-9a-f]{34}$"}, "`next` of the page before."),
-            LIMIT,
+            *back_in_time({"type": "string", "pattern": "^aud_[0-9a-f]{34}$"}),
             Query("request_id", {"type": "string", "pattern": "^[0-9a-f]{16}$"}, "Only what this request changed."),
             Query("subject", TEXT, "Only of what was changed, in full: a domain, an id, a user's address."),
         ),

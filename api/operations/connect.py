@@ -16,7 +16,7 @@ from api.handlers.connect import ConfigurationHandlers, ConnectHandlers
 from api.handlers.connect_return import ConnectReturnHandler
 from api.handlers.flow_list import FlowListHandlers
 from api.operations.operation import HandlerOf, Operation, Query
-from api.operations.parameters import DIGEST, FLOW, LIMIT, NEXT, RECORD, TEXT
+from api.operations.parameters import DIGEST, FLOW, LIMIT, NEXT, RECORD, TEXT, back_in_time
 from api.schemas import connect
 from api.schemas.flow_list import DEFAULT_DAYS
 from common.db.connect_flow_list import COUNTED, SCANNED, STEPS
@@ -71,10 +71,7 @@ CONFIGURATIONS: Final[tuple[Operation[ConfigurationHandlers], ...]] = (
         "Connect",
         "List registered configurations, the newest first",
         RegisteredConfigurations,
-        queries=(
-            Query("before", {"type": "string", "format": "date-time"}, "`created_at` of the last one before."),
-            LIMIT,
-        ),
+        queries=back_in_time({"type": "string", "format": "date-time"}),
         errors=(400,),
     ),
     Operation(

@@ -34,6 +34,14 @@ SORT: Final = Query(
 )
 LIMIT: Final = Query("limit", SIZE, "Of a page.")
 NEXT: Final = Query("after", TEXT, "`next` of the part before.")
+
+
+def back_in_time(schema: Mapping[str, object]) -> tuple[Query, Query, Query]:
+    """Return the parameters of a list that goes back in time; `schema` is that of its `next`."""
+    before = Query("before", schema, "The same as `after`, by its name in 1.0.0.")
+    return (Query("after", schema, "`next` of the part before."), before, LIMIT)
+
+
 PRODUCT_ERRORS: Final = (400, 404, 409, 502)
 """Of changes of Power and Secure: 502 always, or by HTTP's kinds, as the application's `errorStatus` has it."""
 RECORD: Final = {"type": "CNAME", "host": "shop", "value": "apps.acme.example", "ttl": 300}

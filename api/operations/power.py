@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.answers.lists import Page, Part
+from api.answers.lists import ListOf, Page
 from api.answers.messages import Message
 from api.answers.power import ChangedPoweredDomain, PoweredDomain, PowerEligibility
 from api.handlers.power import PowerHandlers
@@ -20,7 +20,7 @@ OPERATIONS: Final[tuple[Operation[PowerHandlers], ...]] = (
         "getPower",
         "Power",
         "List powered domains, or ask whether one is eligible",
-        Page[PoweredDomain] | Part[PoweredDomain] | PowerEligibility,
+        Page[PoweredDomain] | ListOf[PoweredDomain] | PowerEligibility,
         queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
         errors=(400,),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.answers.lists import Page, Part
+from api.answers.lists import ListOf, Page
 from api.answers.messages import Message
 from api.answers.secure import ChangedSecuredDomain, SecuredDomain, SslEligibility
 from api.handlers.secure import SecureHandlers
@@ -20,7 +20,7 @@ OPERATIONS: Final[tuple[Operation[SecureHandlers], ...]] = (
         "getSsl",
         "Secure",
         "List secured domains, or ask whether one is eligible",
-        Page[SecuredDomain] | Part[SecuredDomain] | SslEligibility,
+        Page[SecuredDomain] | ListOf[SecuredDomain] | SslEligibility,
         queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
         errors=(400,),
     ),

@@ -8,8 +8,8 @@ from api.answers.messages import Message
 from api.answers.sharing import Share, SharedLink, SharedLinks
 from api.handlers.connect import SharingHandlers
 from api.handlers.share import ShareHandler
-from api.operations.operation import Operation, Query
-from api.operations.parameters import FLOW, LIMIT, RECORD
+from api.operations.operation import Operation
+from api.operations.parameters import FLOW, RECORD, back_in_time
 from api.schemas import connect
 from common.accounts import Permission
 
@@ -49,10 +49,7 @@ LINKS: Final[tuple[Operation[SharingHandlers], ...]] = (
         "Sharing",
         "List sharing links, the newest first",
         SharedLinks,
-        queries=(
-            Query("before", {"type": "string", "format": "date-time"}, "`created_at` of the last link before."),
-            LIMIT,
-        ),
+        queries=back_in_time({"type": "string", "format": "date-time"}),
         errors=(400,),
         permission=Permission.CHANGE,  # the links open flows
     ),

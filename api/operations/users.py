@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from api.answers.installation import Operations
+from api.answers.lists import ListOf
 from api.answers.messages import Message
-from api.answers.organisations import Account, Keys, MemberLink, Members, Organisation, Organisations, SignInLink
+from api.answers.organisations import Account, Key, Member, MemberLink, Organisation, SignInLink
 from api.handlers.account import AccountHandlers
 from api.handlers.operations import OperationsHandler
 from api.handlers.organisations import OrganisationHandlers
@@ -37,7 +38,7 @@ ACCOUNT: Final[tuple[Operation[AccountHandlers], ...]] = (
         "listKeys",
         "Account",
         "List the user's API keys",
-        Keys,
+        ListOf[Key],
         by_key_alone=True,
         has_application=False,
     ),
@@ -64,7 +65,7 @@ ORGANISATIONS: Final[tuple[Operation[OrganisationHandlers], ...]] = (
         "listOrganisations",
         "Organisations",
         "List the organisations that the user may see, by name",
-        Organisations,
+        ListOf[Organisation],
         queries=(LIMIT, NEXT),
         errors=(400,),
         by_key_alone=True,
@@ -106,7 +107,7 @@ ORGANISATIONS: Final[tuple[Operation[OrganisationHandlers], ...]] = (
         "listMembers",
         "Organisations",
         "List the members, by address",
-        Members,
+        ListOf[Member],
         queries=(LIMIT, NEXT),
         errors=(400, 404),
         paths=_ORGANISATION,

@@ -8,14 +8,13 @@ from api.answers.messages import Message
 from api.answers.webhooks import Deliveries, Endpoint, Replay, TestEvent, WebhookEvents
 from api.handlers.webhooks import WebhookHandlers
 from api.operations.operation import Operation, Query
-from api.operations.parameters import LIMIT, TEXT
+from api.operations.parameters import TEXT, back_in_time
 from api.schemas import webhooks
 from api.services.webhooks import MOST_REPLAYED
 from common.db.deliveries import Status as DeliveryStatus
 from common.db.events import EventType
 
 _EVENT_ID: Final = {"type": "string", "pattern": "^evt_[0-9a-f]{34}$"}
-_BEFORE: Final = Query("before", _EVENT_ID, "`next` of the page before.")
 
 OPERATIONS: Final[tuple[Operation[WebhookHandlers], ...]] = (
     Operation(
@@ -27,8 +26,7 @@ OPERATIONS: Final[tuple[Operation[WebhookHandlers], ...]] = (
         "List what happened in the last 30 days, the newest first",
         WebhookEvents,
         queries=(
-            _BEFORE,
-            LIMIT,
+            *back_in_time(_EVENT_ID),
             Query("type", {"type": "string", "enum": list(get_args(EventType))}, "Only these."),
             Query("domain", TEXT, "Only of this registrable domain."),
         ),
@@ -43,8 +41,7 @@ OPERATIONS: Final[tuple[Operation[WebhookHandlers], ...]] = (
         "List deliveries with their attempts, the newest first",
         Deliveries,
         queries=(
-            _BEFORE,
-            LIMIT,
+            *back_in_time(_EVENT_ID),
             Query("status", {"type": "string", "enum": list(get_args(DeliveryStatus))}, "Only these."),
             Query("event", _EVENT_ID, "Only of this event."),
         ),

@@ -40,7 +40,10 @@ class AnswerSchema(GenerateJsonSchema):
         for base in _bases_of(schema["cls"]):
             for name, words in _docstrings_of_module(base.__module__).get(base.__qualname__, {}).items():
                 if name in found["properties"]:
-                    found["properties"][name].setdefault("description", words)
+                    field = found["properties"][name]
+                    field.setdefault("description", words)
+                    if words.startswith("Deprecated"):
+                        field["deprecated"] = True
         return found
 
 

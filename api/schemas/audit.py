@@ -8,7 +8,7 @@ from typing import NamedTuple
 from multidict import MultiMapping
 
 from api.errors import Refused, invalid_parameter
-from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, parse_integer, parse_optional_text
+from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, cursor_name, parse_integer, parse_optional_text
 
 _REQUEST_ID = re.compile(r"[0-9a-f]{16}")
 _ENTRY_ID = re.compile(r"aud_[0-9a-f]{34}")
@@ -29,9 +29,10 @@ class AuditQuery(NamedTuple):
 
 def parse_audit_query(query: MultiMapping[str]) -> AuditQuery:
     """Read the query of a list of entries. Raises: `Refused`."""
-    before = parse_optional_text(query, "before")
+    name = cursor_name(query)
+    before = parse_optional_text(query, name)
     if before is not None and not _ENTRY_ID.fullmatch(before):
-        raise Refused(invalid_parameter("before"), hint="expected the id of an entry")
+        raise Refused(invalid_parameter(name), hint="expected the id of an entry")
     limit = parse_integer(query, "limit", default=DEFAULT_SIZE, least=1, most=LARGEST_SIZE)
     subject = parse_optional_text(query, "subject")
     if subject is not None and "\0" in subject:

@@ -125,6 +125,16 @@ def parse_name(text: str) -> DomainName:
         raise Refused(UNRESOLVED, code="invalid", hint=str(error)) from error
 
 
+def cursor_name(query: MultiMapping[str]) -> str:
+    """Return the parameter that says where a part of a list that goes back in time begins: ``after``, or ``before``.
+
+    Both take the `next` of the part before. Raises: `Refused` where both are there.
+    """
+    if "before" in query and "after" in query:
+        raise Refused(invalid_parameter("before"), hint="after and before are the same here: send one of them")
+    return "before" if "before" in query else "after"
+
+
 def parse_flag(query: MultiMapping[str], name: str) -> bool:
     """Read ``true`` or ``false``; false when it is not there. Raises: `Refused`."""
     text = parse_optional_text(query, name)

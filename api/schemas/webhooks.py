@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 
 from api.errors import Refused, invalid_parameter
 from api.schemas.bodies import Strict
-from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, parse_integer, parse_optional_text
+from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, cursor_name, parse_integer, parse_optional_text
 from common.db.deliveries import Status, UndeliveredStatus
 from common.db.events import EventType
 from common.errors import InvalidName
@@ -77,7 +77,7 @@ class ReplayBody(Strict):
 def parse_events_query(query: MultiMapping[str]) -> EventsQuery:
     """Read the query of a list of events. Raises: `Refused`."""
     return EventsQuery(
-        before=_event_id(query, "before"),
+        before=_event_id(query, cursor_name(query)),
         limit=_limit(query),
         type=_one_of(query, "type", get_args(EventType)),
         domain=_domain(query),
@@ -87,7 +87,7 @@ def parse_events_query(query: MultiMapping[str]) -> EventsQuery:
 def parse_deliveries_query(query: MultiMapping[str]) -> DeliveriesQuery:
     """Read the query of a list of deliveries. Raises: `Refused`."""
     return DeliveriesQuery(
-        before=_event_id(query, "before"),
+        before=_event_id(query, cursor_name(query)),
         limit=_limit(query),
         status=cast("Status | None", _one_of(query, "status", get_args(Status))),
         event=_event_id(query, "event"),

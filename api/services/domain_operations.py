@@ -205,7 +205,9 @@ class OperatorOperations:
                     connection, name.text, "secure", application.id, DomainSettings(url), OwnershipClaim.OPERATOR
                 )
             except domains.EnrolledTooOften as error:
-                hint = f"{name} was enrolled {domains.MOST_AGAIN} times in 24 hours: try again tomorrow"
+                hint = (
+                    f"{name} was enrolled {domains.MOST_AGAIN} times in 24 hours: try again when 24 hours have passed"
+                )
                 raise Refused(DOMAIN_NOT_VALID, hint=hint) from error
 
     async def remove(

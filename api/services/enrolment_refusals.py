@@ -117,4 +117,5 @@ def to_refused(application: Application, request: EnrolmentRequest, refused: Enr
     row, case = ROWS[refused.code], _Case(application, request, refused)
     code = (refused.outcome or refused.code).value
     hint = row.hint(case) if row.hint is not None else WORDS[refused.code].partner
-    return Refused(row.of_power if request.product == "power" else row.of_secure, code=code, hint=hint)
+    of_product = row.of_power if request.product == "power" else row.of_secure
+    return Refused(of_product, code=code, hint=hint, retry_after_seconds=refused.retry_after_seconds)

@@ -21,7 +21,7 @@ from api.services import application_changes
 from api.services import application_secrets as secrets
 from api.services.application_secrets import MadeApplication
 from common.accounts import Permission
-from common.db.applications import Application, ApplicationChanges, lock_application
+from common.db.applications import Application, ApplicationChanges, ErrorStatus, lock_application
 from common.db.pool import Database
 from common.db.session import Connection
 from common.db.target_contests import CnameTargetTaken
@@ -39,6 +39,7 @@ class NewApplicationSettings:
     application_url: str | None = None
     webhook_url: str | None = None
     organisation: str | None = None
+    error_status: ErrorStatus = "502"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class OperatorApplications:
                     application_url=new.application_url,
                     webhook_url=new.webhook_url,
                     organisation_id=await _organisation_id(connection, new.organisation),
+                    error_status=new.error_status,
                 )
             except CnameTargetTaken as error:
                 raise Refused(CNAME_TARGET_TAKEN, hint=str(error)) from error

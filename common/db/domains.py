@@ -72,7 +72,11 @@ class AlreadyEnrolled(FrontageError):
 
 
 class EnrolledTooOften(FrontageError):
-    """The name was enrolled `MOST_AGAIN` times in 24 hours."""
+    """The name was enrolled `MOST_AGAIN` times in 24 hours; after `retry_after_seconds` it may be once more."""
+
+    def __init__(self, domain: str, retry_after_seconds: float) -> None:
+        super().__init__(domain)
+        self.retry_after_seconds = retry_after_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +348,8 @@ async def _count_enrolment(connection: Connection[Record], domain: str, product:
     Raises: `EnrolledTooOften`.
     """
     if not await enrolments.record_again(connection, domain, product, application_id, most=MOST_AGAIN):
-        raise EnrolledTooOften(domain)
+        wait = await enrolments.seconds_until_again(connection, domain, product, application_id, most=MOST_AGAIN)
+        raise EnrolledTooOften(domain, wait)
 
 
 async def _request_certificate(

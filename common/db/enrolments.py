@@ -3,6 +3,8 @@
 A row outlives its domain: a domain that is deleted and enrolled again meets the same limits.
 """
 
+# ruff: noqa: S608 - what is formatted into SQL here is a constant of this module
+
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
@@ -12,6 +14,15 @@ from common.db.session import Connection
 Action: TypeAlias = Literal["power", "secure", "renewal"]
 
 
+# An application's repetitions of an action in 24 hours: its first time is none.
+_REPEATED = (
+    "from enrolments e where domain = $1 and product = $2 and application_id = $3"
+    " and enrolled_at > now() - interval '24 hours' and exists (select from enrolments earlier"
+    "  where earlier.domain = $1 and earlier.product = $2 and earlier.application_id = $3"
+    "  and earlier.enrolled_at < e.enrolled_at)"
+)
+
+
 async def record_again(connection: Connection, domain: str, action: Action, application_id: str, *, most: int) -> bool:
     """Record the action, unless the application has repeated it `most` times in 24 hours.
 
@@ -19,16 +30,28 @@ async def record_again(connection: Connection, domain: str, action: Action, appl
     """
     status = await connection.execute(
         "insert into enrolments (domain, product, application_id, enrolled_at) select $1, $2, $3, clock_timestamp()"
-        " where (select count(*) from enrolments e where domain = $1 and product = $2 and application_id = $3"
-        " and enrolled_at > now() - interval '24 hours' and exists (select from enrolments earlier"
-        "  where earlier.domain = $1 and earlier.product = $2 and earlier.application_id = $3"
-        "  and earlier.enrolled_at < e.enrolled_at)) < $4",
+        f" where (select count(*) {_REPEATED}) < $4",
         domain,
         action,
         application_id,
         most,
     )
     return status == "INSERT 0 1"
+
+
+async def seconds_until_again(
+    connection: Connection, domain: str, action: Action, application_id: str, *, most: int
+) -> float:
+    """Return after how many seconds the application may repeat the action, of which it has done `most` already."""
+    seconds: float | None = await connection.fetchval(
+        "select extract(epoch from enrolled_at + interval '24 hours' - now())::float8"
+        f" {_REPEATED} order by enrolled_at desc offset $4 - 1 limit 1",
+        domain,
+        action,
+        application_id,
+        most,
+    )
+    return seconds or 0.0
 
 
 async def count(connection: Connection, domain: str, action: Action, application_id: str) -> int:

@@ -152,7 +152,8 @@ async def _write(
     except AlreadyEnrolled as error:
         raise RefusedInside(EnrolmentRefused(EnrolmentCode.HELD)) from error
     except EnrolledTooOften as error:
-        raise RefusedInside(EnrolmentRefused(EnrolmentCode.TOO_OFTEN)) from error
+        wait = error.retry_after_seconds
+        raise RefusedInside(EnrolmentRefused(EnrolmentCode.TOO_OFTEN, retry_after_seconds=wait)) from error
     return Enrolled("added")
 
 

@@ -52,13 +52,15 @@ class EnrolmentRefused:
 
     `detail` is what the refusing part said, for people: of the origin or its address. `outcome` is how the DNS
     question ended that leaves eligibility open. `is_outranked`: a CNAME to the application's target proves nothing,
-    because another application set its own target on the way before.
+    because another application set its own target on the way before. After `retry_after_seconds` the same request may
+    succeed.
     """
 
     code: EnrolmentCode
     detail: str = ""
     outcome: Outcome | None = None
     is_outranked: bool = False
+    retry_after_seconds: float | None = None
 
 
 EnrolmentOutcome: TypeAlias = Enrolled | EnrolmentRefused

@@ -79,7 +79,9 @@ WORDS: Final[Mapping[Code, RefusalWords]] = {
     Code.ORDERING: RefusalWords(
         "a certificate is on its way", "its certificate is being ordered: check again in a few minutes"
     ),
-    Code.TOO_OFTEN: RefusalWords(None, f"it was enrolled {MOST_AGAIN} times within 24 hours: try again tomorrow"),
+    Code.TOO_OFTEN: RefusalWords(
+        None, f"it was enrolled {MOST_AGAIN} times within 24 hours: try again when 24 hours have passed"
+    ),
     Code.NO_ORIGIN: RefusalWords(
         "the application has none: send one",
         "neither the record nor the application has an applicationUrl: set one, then check again",

@@ -43,6 +43,9 @@ async def test_too_many_enrolments_are_a_429(service: Service) -> None:
         assert (await partner.delete(SHOP)).status == 200
     refused = await partner.post(SHOP)
     assert (refused.status, refused.body["code"]) == (429, "enrolled_too_often")
+    assert (
+        86_000 < int(refused.headers["Retry-After"]) <= 86_400
+    )  # a day after the second of the six, as the first is free
 
 
 async def test_a_status_that_there_is_not_is_refused(service: Service) -> None:

@@ -83,15 +83,15 @@ async def test_events_are_listed_newest_first_with_their_payload(service: Servic
 
 async def test_pages_hold_every_event_once(service: Service, partner: Partner) -> None:
     recorded = [await record(service, partner) for _ in range(5)]
-    for path, items, name in (("events", "events", "id"), ("deliveries", "deliveries", "event_id")):
+    for path, name, cursor in (("events", "id", "after"), ("deliveries", "event_id", "before")):
         seen: list[str] = []
         query: dict[str, Any] = {"limit": 2}
         while True:
             body = await fetch(partner, f"/webhooks/{path}", **query)
-            seen += [item[name] for item in body[items]]
+            seen += [item[name] for item in body["items"]]
             if body["next"] is None:
                 break
-            query["before"] = body["next"]
+            query[cursor] = body["next"]
         assert seen == recorded[::-1]
 
 

@@ -193,13 +193,12 @@ EVENT = Event("evt_1", "domain.power", "app_1", "customer.test", "shop", 4, {"po
 DELIVERY = Delivery("evt_1", "domain.power", "customer.test", None, "failed", None, 3, "500", [], AT, LATER, None)
 ENTRY = AuditEntry("aud_1", AT, "api", "ada", "0" * 16, "app_1", "domain.enrolled", NAME.text, None, {"a": 1})
 PAGE = queries.ListQuery(page=1, size=2)
-PART = queries.PartQuery("name", "", None, 50)
 DAY = PERIODS["day"]
 COUNTS = [3, *[0] * (FIGURES - 3), 7, 2]
 
 CASES: dict[str, Callable[[], Any]] = {
     "powered": lambda: lists.page_of([power.powered_domain(LISTED)], 7, PAGE),
-    "part of powered": lambda: lists.part_of([power.powered_domain(LISTED)], "more", PART),
+    "part of powered": lambda: lists.list_of([power.powered_domain(LISTED)], "more", 50),
     "secured": lambda: [secure.secured_domain(SECURED), secure.secured_domain(BARE)],
     "monitored": lambda: [monitor.monitored_domain(each) for each in (MONITORED, UNCHECKED)],
     "detailed monitored": lambda: monitor.monitored_domain_with_times(MONITORED),
@@ -234,8 +233,8 @@ CASES: dict[str, Callable[[], Any]] = {
     ),
     "members": lambda: organisations.member(Member(ADA, "viewer")),
     "account": lambda: organisations.account(ADA, [Membership(ACME, "owner")], KEY, AT),
-    "keys": lambda: organisations.keys([KEY], LATER),
-    "audit": lambda: audit.audit_page(AuditPage([ENTRY], [Effect("change", NAME.text, "applied", AT)], ENTRY.id)),
+    "keys": lambda: organisations.key(KEY, LATER),
+    "audit": lambda: audit.audit_page(AuditPage([ENTRY], [Effect("change", NAME.text, "applied", AT)], ENTRY.id), 50),
     "events": lambda: webhooks.events_page([EVENT], 1),
     "deliveries": lambda: webhooks.deliveries_page([DELIVERY], 2),
     "endpoint": lambda: [
