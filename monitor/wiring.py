@@ -98,7 +98,7 @@ class MonitorWiring:
         if self.settings.issuer != "acme":
             return rehearse_nothing
         policy = probing_policy(self.settings)
-        return Rehearsal(self.database, self.settings, self._resolver(), policy, self.keyring)
+        return Rehearsal(self.database, self.settings, self._resolver(), policy, self.keyring, self._delegations)
 
     def _edge_probe(self) -> HttpEdgeProbe:
         return HttpEdgeProbe(self.keyring, probing_policy(self.settings))

@@ -214,8 +214,13 @@ def _at_risk(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
     risk = holding.order.risk
     if risk is None or not risk.counts:
         return None
-    until = _time(holding.certificate.not_after)
-    return NextStep("action needed", f"The next renewal would fail. {risk.action} The certificate ends {until}.")
+    if holding.own is None:
+        until = _time(holding.certificate.not_after)
+        return NextStep("action needed", f"The next renewal would fail. {risk.action} The certificate ends {until}.")
+    if holding.own.not_after - now > _OWN_ENDS_SOON:
+        return None
+    words = f"Our certificate, which takes over from yours, could not be renewed. {risk.action}"
+    return NextStep("action needed", f"{words} Yours ends {_time(holding.own.not_after)}.")
 
 
 def _well(diagnosis: Diagnosis, now: datetime) -> NextStep | None:

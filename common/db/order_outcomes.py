@@ -154,7 +154,7 @@ async def record_renewal_check(
     )
     is_new = risk is not None and risk.counts and (order.risk is None or not order.risk.counts)
     if is_new and risk is not None and order.in_service is not None:
-        not_after = order.in_service.not_after
+        not_after = max(filter(None, (order.in_service.not_after, order.own_until)))
         await renewal_risks.record_event(connection, order.domain, order.application_id, risk, not_after)
 
 

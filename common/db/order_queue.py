@@ -83,6 +83,8 @@ class Order:
     """The domain is served before its DNS leads here (`common.db.preparations`)."""
     risk: Risk | None = None
     """What the last rehearsal of its renewal found."""
+    own_until: datetime | None = None
+    """The end of the certificate that its partner brought, which is served in place of ours."""
 
     @property
     def key(self) -> str:
@@ -164,7 +166,8 @@ _CLAIM = f"""
         (select label from acme_delegations a
             where a.application_id = claimed.application_id and a.domain = claimed.domain) as label,
         exists (select from preparations p where p.application_id = claimed.application_id
-            and p.domain = claimed.domain and p.state in ('issuing', 'prepared')) as is_prepared
+            and p.domain = claimed.domain and p.state in ('issuing', 'prepared')) as is_prepared,
+        (select not_after from own_certificates o where o.domain = claimed.domain) as own_until
     from claimed left join certificates
         on certificates.domain = claimed.domain and certificates.application_id = claimed.application_id
         and released_at is null
@@ -299,4 +302,5 @@ def _order(row: Record) -> Order:
         label=row["label"],
         is_prepared=row["is_prepared"],
         risk=Risk.read(row["renewal_risk"]),
+        own_until=row["own_until"],
     )

@@ -16,12 +16,19 @@ from common.names import parse_domain
 
 COUNTS_AFTER = 2
 
-RiskCode: TypeAlias = Literal["caa_forbids", "aaaa_elsewhere", "challenge_elsewhere", "challenge_unreachable"]
+RiskCode: TypeAlias = Literal[
+    "caa_forbids",
+    "aaaa_elsewhere",
+    "challenge_elsewhere",
+    "challenge_unreachable",
+    "delegation_missing",
+    "delegation_unanswered",
+]
 Actor: TypeAlias = Literal["domain_owner", "operator"]
 
 
 class RiskRecord(NamedTuple):
-    """The DNS record to change: for ``caa_forbids`` the one to add, for ``aaaa_elsewhere`` the one to remove."""
+    """The DNS record to change: to remove for ``aaaa_elsewhere``, else to add."""
 
     type: str
     host: str

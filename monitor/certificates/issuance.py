@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import Random
 
 from cryptography import x509
@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from common.clock import Clock
-from common.db import certificates, order_outcomes, orders
+from common.db import certificates, order_outcomes, orders, own_certificates
 from common.db.ca_ledger import Limits
 from common.db.certificates import Certificate
 from common.db.order_queue import Order
@@ -52,6 +52,7 @@ _DNS_UNKNOWN_SECONDS = 60.0
 _DNS_REASONS = {"past its target": orders.DNS_BYPASSES_TARGET, "elsewhere": orders.DNS_MOVED_AWAY}
 _FIRST_RETURN_CHECK_SECONDS = 300.0
 _LAST_RETURN_CHECK_SECONDS = 12 * 3600.0
+_OWN_ENDS_SOON = timedelta(days=own_certificates.WARNED_DAYS[0])
 
 
 async def _is_never_delegated(_domain: str, _application_id: str) -> bool:
@@ -99,15 +100,15 @@ class Issuance:
         ways: Sequence[ChallengeKind] = ("http-01",)
         if step != "await edges":
             phases.add("wait", order.waited_seconds)
-        if renewal.needs_dns_check(order, step):
+        if order.is_prepared and (step == "check renewal" or not renewal.needs_dns_check(order, step)):
+            ways = ("dns-01",)  # for a new order its delegation was seen just now
+        elif renewal.needs_dns_check(order, step):
             with phases.timed("checks"):
                 ways = await self._check_dns(order)
             if not ways:
                 return
-        elif order.is_prepared:
-            ways = ("dns-01",)  # its delegation was seen just now
         if step == "check renewal":
-            await self._check_renewal(order)
+            await self._check_renewal(order, ways)
         elif step == "await edges" and order.in_service is not None:
             await self._go_live(order, order.in_service.not_before, order.in_service.not_after, phases)
         else:
@@ -234,14 +235,14 @@ class Issuance:
         self._on_event()
         _log.info("certificate is live", domain=order.domain, kind=order.kind, phases=phases.as_seconds())
 
-    async def _check_renewal(self, order: Order) -> None:
+    async def _check_renewal(self, order: Order, ways: Sequence[ChallengeKind]) -> None:
         """Ask the issuer when to renew, and record that time and the time of the next question."""
         assert order.in_service is not None, "what is not in service is issued"
         window = await self._find_renewal_window(order)
         renew_at = renewal.renewal_time(
             order.in_service.not_before, order.in_service.not_after, self._random, window, order.renew_at
         )
-        risk = await self._rehearse_renewal(order)
+        risk = await self._rehearse_renewal(order, ways)
         awaits_dns = order.dns_moved_away and not order.is_prepared  # of a prepared domain other work looks for it
         soon = awaits_dns or (risk is not None and not risk.counts)
         again = renewal.next_check_seconds(window, self._random, soon=soon)
@@ -252,9 +253,14 @@ class Issuance:
         )
         self._on_event()
 
-    async def _rehearse_renewal(self, order: Order) -> Risk | None:
-        """Return what would fail at the domain's renewal, with how often it was found; what is unknown stays."""
-        found = await self._rehearse(order.domain)
+    async def _rehearse_renewal(self, order: Order, ways: Sequence[ChallengeKind]) -> Risk | None:
+        """Return what would fail at the domain's renewal, with how often it was found; what is unknown stays.
+
+        While a certificate of the partner's is served for long, ours is not needed, and nothing is at risk.
+        """
+        if order.own_until is not None and order.own_until - self._clock.now() > _OWN_ENDS_SOON:
+            return None
+        found = await self._rehearse(order, ways)
         if found == "unknown":
             return order.risk
         if found is not None and order.risk is not None and order.risk.code == found.code:

@@ -1,7 +1,9 @@
 """Rehearsal: walks a domain's way of validation as a CA would, from outside the edge, long before its renewal.
 
-It asks for CAA records, and requests a probe beneath ``/.well-known/acme-challenge/`` over HTTP, by way of whatever
-stands in front: over IPv6 first, as CAs do, and along redirects. The domain's addresses and those of redirects are the
+It asks for CAA records. Where the domain's challenge is delegated it asks for the challenge, as the CA will for DNS-01.
+Where that does not do, and the domain leads here, it requests a probe beneath ``/.well-known/acme-challenge/`` over
+HTTP, by way of whatever stands in front: over IPv6 first, as CAs do, and along redirects. One way that works is
+enough, as for the renewal. The domain's addresses and those of redirects are the
 customer's word: each is checked by the policy, and time, size and number of requests are bounded. It decides nothing
 about orders.
 """
@@ -20,28 +22,34 @@ from yarl import URL
 from common import caa
 from common.addresses import AddressPolicy
 from common.caa_identities import Identities, find_identities
+from common.db.order_queue import Order
 from common.db.pool import Database
 from common.db.renewal_risks import Actor, Risk, RiskRecord
 from common.dns import Pass, Resolver
 from common.edge_probe import Reached
+from common.enrolment.delegations import CHALLENGE_LABEL, Delegations
 from common.ip_addresses import parse_address
 from common.pinned import pinned_session
 from common.probe import CHALLENGE_PROBE_PATH, new_nonce, probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
+from monitor.certificates.issuer import ChallengeKind
 
 Finding: TypeAlias = Risk | Literal["unknown"] | None
 """None: a CA could validate the domain. ``unknown``: that could not be found out now."""
 
-Rehearse: TypeAlias = Callable[[str], Awaitable[Finding]]
-"""Of a domain."""
+Rehearse: TypeAlias = Callable[[Order, Sequence[ChallengeKind]], Awaitable[Finding]]
+"""Of a domain's order, and the ways in which it would be validated, as far as its DNS is known."""
+
+Delegated: TypeAlias = Literal["answered", "unanswered", "missing", "unknown"]
+"""A domain's delegated challenge: whether the record is there, and the zone answers."""
 
 _MOST_REDIRECTS: Final = 10  # as Let's Encrypt
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _LONGEST_SECONDS: Final = 5.0
 
 
-async def rehearse_nothing(_domain: str) -> Finding:
+async def rehearse_nothing(_order: Order, _ways: Sequence[ChallengeKind]) -> Finding:
     """Find no risk: an issuer that validates nothing."""
     return None
 
@@ -55,17 +63,53 @@ class Rehearsal:
     resolver: Resolver
     policy: AddressPolicy
     keyring: Keyring
+    delegations: Delegations
     port: int = 80
 
-    async def __call__(self, domain: str) -> Finding:
+    async def __call__(self, order: Order, ways: Sequence[ChallengeKind]) -> Finding:
         """Return what would fail, the first of it. Raises: `DatabaseUnavailable`."""
+        domain = order.domain
         identities = await find_identities(self.database, self.settings)
         async with self.resolver.open_pass() as questions:
+            delegated = None if order.label is None else await self._ask_delegated(questions, order)
             authorization = await caa.find_authorization(questions, domain)
-            if (risk := find_caa_risk(authorization, identities)) is not None:
-                return risk
-            found = await self._walk(questions, domain)
+            possible: Sequence[ChallengeKind] = ("dns-01", *ways) if delegated == "answered" else ways
+            allowed = [way for way in possible if not find_caa_risk(authorization, identities, way)]
+            if not allowed:
+                return find_caa_risk(authorization, identities, possible[0])
+            if delegated == "answered" and "dns-01" in allowed:
+                found: Finding = None
+            elif "http-01" in allowed:
+                found = await self._walk(questions, domain)
+                found = "unknown" if found is not None and delegated == "unknown" else found
+            else:
+                found = await self._find_delegation_risk(order, delegated)
             return "unknown" if found is None and not authorization.is_known else found
+
+    async def _ask_delegated(self, questions: Pass, order: Order) -> Delegated:
+        """Look for the delegation's record, and ask for the challenge, which is not there now."""
+        delegate = await self.delegations(questions.ask_confirmed, order.domain)
+        if delegate.application_id != order.application_id:
+            return "missing" if delegate.is_known else "unknown"
+        challenge = await questions.ask(f"{CHALLENGE_LABEL}.{order.domain}", "TXT")
+        return "answered" if challenge.outcome.is_known else "unanswered"
+
+    async def _find_delegation_risk(self, order: Order, delegated: Delegated | None) -> Finding:
+        """Return what keeps the only way from working: a delegation that is gone, or a zone that does not answer."""
+        if delegated == "unanswered":
+            action = (
+                f"Have the name servers of {self.settings.acme_dns_zone} answer: the challenge of {order.domain} is"
+                " delegated there, and a resolver gets no answer."
+            )
+            return Risk("delegation_unanswered", action, "operator")
+        record = await self.delegations.find_record(order.domain, order.application_id, makes_label=False)
+        if delegated == "unknown" or record is None:
+            return "unknown"
+        action = (
+            f"Set `CNAME {record.host} {record.value}` again: without it no certificate authority can validate"
+            f" {order.domain}, which does not lead here."
+        )
+        return Risk("delegation_missing", action, "domain_owner", RiskRecord("CNAME", record.host, record.value))
 
     async def _walk(self, questions: Pass, domain: str) -> Finding:
         """Request the probe over IPv6, then over IPv4 where no server answers there."""
@@ -130,10 +174,10 @@ def _unverified() -> ssl.SSLContext:
     return context
 
 
-def find_caa_risk(authorization: caa.Authorization, identities: Identities) -> Risk | None:
+def find_caa_risk(authorization: caa.Authorization, identities: Identities, way: ChallengeKind) -> Risk | None:
     """Return the risk that no CA of ours may issue by the domain's CAA records; None also where they are unknown."""
     records = authorization.records
-    if not records or any(caa.may_issue(records, names, account) for names, account in identities):
+    if not records or any(caa.may_issue(records, names, account, way) for names, account in identities):
         return None
     ours = next((names[0] for names, _ in identities if names), None)
     allowed = ", ".join(caa.list_allowed_cas(records)) or "no authority"

@@ -22,7 +22,9 @@ from bench.lab.unbound import find_unbound, serve_unbound
 from common.addresses import AddressPolicy
 from common.db import delegations, domains, orders
 from common.db.domains import NewDomain
+from common.db.order_queue import Order
 from common.db.pool import Database
+from common.db.renewal_risks import RiskCode
 from common.dns import Pass, Resolver
 from common.domain_settings import DomainSettings
 from common.enrolment.delegations import Delegations
@@ -33,6 +35,7 @@ from monitor.certificates.challenge_zone import ChallengeZone
 from monitor.certificates.dns_moved_away import DomainDnsCheck, Lead
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.journal import UpdateZone
+from monitor.certificates.rehearsal import Rehearsal
 from tests.component.edge_process import EdgeProcess
 from tests.integration.monitor import parts
 from tests.waiting import until
@@ -171,6 +174,19 @@ async def test_way_that_failed_is_followed_by_the_other(world: World) -> None:
         await parts.until_live(world.database, DOMAIN)
     failed = await parts.fetch(world.database, "select from ca_ledger where kind = 'failed_validation'")
     assert len(failed) == 1, "the CA was asked to validate over DNS first"
+
+
+@pytest.mark.parametrize(("world", "expected"), [("dns", None), ("http", "delegation_unanswered")], indirect=["world"])
+async def test_rehearsal_asks_the_zone_as_a_ca_would(world: World, expected: RiskCode | None) -> None:
+    await world.delegate()
+    [row] = await parts.fetch(world.database, "select label from acme_delegations")
+    order = Order(DOMAIN, parts.APPLICATION, "issued", 1, 1, {}, 0.0, None, label=row["label"])
+    settings = load({"FRONTAGE_ACME_DNS_ZONE": ZONE, "FRONTAGE_ACME_DIRECTORY": "https://ca.example/directory"})
+    check, policy = world.dns_check(), AddressPolicy((), ())
+    rehearsal = Rehearsal(world.database, settings, check.resolver, policy, world.keyring, check.delegations)
+    found = await rehearsal(order, ["dns-01"])
+    assert found != "unknown"
+    assert (found and found.code) == expected
 
 
 @pytest.mark.parametrize("world", ["update"], indirect=True)

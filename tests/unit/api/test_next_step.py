@@ -296,6 +296,14 @@ def test_a_renewal_at_risk_is_told_once_it_counts() -> None:
     assert sentence(counts) == (
         "action needed: The next renewal would fail. Remove the AAAA record. The certificate ends 2027-02-19 12:00 UTC."
     )
+    own = OwnCertificate(NAME.text, "app", "CA", "4f", (NAME.text,), NOW, NOW + timedelta(days=9), NOW)
+    assert counts.holding is not None
+    assert sentence(replace(counts, holding=replace(counts.holding, own=own))) == (
+        "action needed: Our certificate, which takes over from yours, could not be renewed. Remove the AAAA record."
+        " Yours ends 2026-11-30 12:00 UTC."
+    )
+    lasting = replace(own, not_after=NOW + timedelta(days=60))
+    assert sentence(replace(counts, holding=replace(counts.holding, own=lasting))).startswith("ok: Nothing to do")
     order = diagnosis_answer(counts, next_step(counts, NOW), NOW)["order"]
     assert order is not None
     assert order["status"] == "issued"

@@ -106,10 +106,11 @@ async def test_authority_is_kept_and_its_key_is_private(issuer: InternalIssuer, 
 def test_monitors_that_start_at_once_share_one_authority(tmp_path: Path) -> None:
     starters = 8
     together = threading.Barrier(starters)
+    keys = keyring()  # here, since threads that ask at once may make several
 
     def start(_: int) -> bytes:
         together.wait()
-        open_internal(tmp_path, keyring(), SystemClock())
+        open_internal(tmp_path, keys, SystemClock())
         return root_path(tmp_path).read_bytes()
 
     with ThreadPoolExecutor(starters) as threads:
