@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -46,11 +46,13 @@ _LIMITS = ("ORDERS_PER_ACCOUNT", "CERTIFICATES_PER_REGISTERED_DOMAIN", "CERTIFIC
 class RoleProcess:
     """One edge, monitor or API; started, stopped and killed as often as wanted. Its world ends it."""
 
-    def __init__(self, role: str, environ: Mapping[str, str], log: Path) -> None:
+    def __init__(self, role: str, environ: Mapping[str, str], log: Path, within: Sequence[str] = ()) -> None:
+        """Prepare a process. `within`: a command that runs it on another machine, such as ``nsenter``."""
         self.role = role
         self.log = log
         self.settings: Settings = load(environ)
         self._environ = environ
+        self._within = tuple(within)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -65,7 +67,9 @@ class RoleProcess:
         Raises: `OperatorError` when it ends without that; TimeoutError.
         """
         with self.log.open("ab") as log:
-            self._process = spawn(role_argv(self.role), env=self._environ, stdout=subprocess.PIPE, stderr=log)
+            self._process = spawn(
+                [*self._within, *role_argv(self.role)], env=self._environ, stdout=subprocess.PIPE, stderr=log
+            )
         assert self._process.stdout is not None
         async with asyncio.timeout(_READY_SECONDS):
             answer = await asyncio.to_thread(self._process.stdout.readline)
@@ -84,7 +88,7 @@ class RoleProcess:
 
     def with_variables(self, **variables: str) -> RoleProcess:
         """Return another process of this role, not started, with these variables in its environment."""
-        return RoleProcess(self.role, {**self._environ, **variables}, self.log)
+        return RoleProcess(self.role, {**self._environ, **variables}, self.log, self._within)
 
     async def kill(self) -> None:
         """Kill the process with SIGKILL, if it runs."""
@@ -152,10 +156,13 @@ class ApiClient:
         self._session = session
         self._secret = client_secret
 
-    async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """Send a request, and return the answer's status and content."""
+    async def ask(
+        self, method: str, path: str, body: dict[str, Any] | None = None, *, key: str = ""
+    ) -> tuple[int, dict[str, Any]]:
+        """Send a request, under an idempotency key if one is given, and return the answer's status and content."""
         token = minting.mint_api_token(self.application_id, self._secret, datetime.now(UTC))
         headers = {"applicationId": self.application_id, "Authorization": f"Bearer {token}"}
+        headers |= {"Idempotency-Key": key} if key else {}
         async with self._session.request(method, path, json=body, headers=headers) as answer:
             return answer.status, await answer.json()
 

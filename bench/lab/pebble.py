@@ -100,21 +100,24 @@ async def running_pebble(
     habits: Mapping[str, str] | None = None,
     external_accounts: Mapping[str, str] | None = None,
     resolver: HostPort | None = None,
+    host: str = "127.0.0.1",
 ) -> AsyncIterator[Pebble]:
     """Run Pebble until the end of the block; its files lie in `directory`, which exists.
 
     `habits` are variables of its environment beside `DEFAULT_HABITS`. With `external_accounts`, key ids and their
     MAC keys (base64url), it takes no others. `resolver`: asked instead of the DNS server in which any name is this
-    machine.
+    machine. `host`: the address of this machine that it serves at.
     """
     api, management, dns, dns_management = free_ports(4)
-    _write_certificate(directory)
+    _write_certificate(directory, host)
     config = directory / "pebble.json"
-    config.write_text(json.dumps(_config(directory, api, management, http_port, external_accounts or {})))
+    config.write_text(
+        json.dumps(_config(directory, (f"{host}:{api}", f"{host}:{management}"), http_port, external_accounts or {}))
+    )
     pebble = Pebble(
-        directory=f"https://127.0.0.1:{api}/dir",
+        directory=f"https://{host}:{api}/dir",
         ca_file=directory / "pebble-api.pem",
-        management=f"https://127.0.0.1:{management}",
+        management=f"https://{host}:{management}",
         dns=f"{resolver.host}:{resolver.port}" if resolver else f"127.0.0.1:{dns}",
         dns_management=f"http://127.0.0.1:{dns_management}",
         log_file=directory / "pebble.log",
@@ -140,12 +143,13 @@ def _names(dns: int, management: int) -> list[str]:
 
 
 def _config(
-    directory: Path, api: int, management: int, http_port: int, external_accounts: Mapping[str, str]
+    directory: Path, listeners: tuple[str, str], http_port: int, external_accounts: Mapping[str, str]
 ) -> dict[str, Any]:
+    api, management = listeners
     return {
         "pebble": {
-            "listenAddress": f"127.0.0.1:{api}",
-            "managementListenAddress": f"127.0.0.1:{management}",
+            "listenAddress": api,
+            "managementListenAddress": management,
             "certificate": str(directory / "pebble-api.pem"),
             "privateKey": str(directory / "pebble-api.key"),
             "httpPort": http_port,
@@ -156,12 +160,12 @@ def _config(
     }
 
 
-def _write_certificate(directory: Path) -> None:
-    """Write a self-signed certificate for 127.0.0.1: its own CA file."""
+def _write_certificate(directory: Path, host: str) -> None:
+    """Write a self-signed certificate for that address: its own CA file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Pebble's API")])
     now = datetime.now(UTC)
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(host))]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
