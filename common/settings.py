@@ -81,6 +81,20 @@ class DnsUpdateTarget(NamedTuple):
         return f"<DnsUpdateTarget {self.server} by {self.key_name}>"
 
 
+class OidcGrant(NamedTuple):
+    """What users get for whom the OpenID provider's claim has this value: a role in an organisation, or an operator's.
+
+    `organisation`: its id or name; None for an operator's rights.
+    """
+
+    value: str
+    organisation: str | None
+    role: Literal["owner", "developer", "viewer"] | None
+
+    def __str__(self) -> str:
+        return f"{self.value}={'operator' if self.organisation is None else f'{self.organisation}/{self.role}'}"
+
+
 # What reads one variable: a text that is not empty -> its value, or ValueError that says what was expected -----------
 
 _T = TypeVar("_T")
@@ -195,6 +209,30 @@ def _dns_update_target(text: str) -> DnsUpdateTarget:
     return DnsUpdateTarget(_name_server(server), name, secret)
 
 
+def _oidc_grant(text: str) -> OidcGrant:
+    value, _, what = text.rpartition("=")
+    organisation, _, role = what.rpartition("/")
+    if value and what == "operator":
+        return OidcGrant(value, None, None)
+    if value and organisation:
+        match role:
+            case "owner" | "developer" | "viewer":
+                return OidcGrant(value, organisation, role)
+    raise ValueError(
+        "expected VALUE=ORGANISATION/ROLE, where the role is owner, developer or viewer, or VALUE=operator; and so on"
+        " after commas"
+    )
+
+
+def _oidc_issuer(text: str) -> str:
+    address = _web_address(text)
+    host = urlsplit(address).hostname or ""
+    is_here = host == "localhost" or ((ip := parse_address(host)) is not None and ip.is_loopback)
+    if not (address.startswith("https://") or is_here):
+        raise ValueError("expected the issuer's https:// address; http:// is for a provider on this machine alone")
+    return address
+
+
 def _directory(text: str) -> str:
     if not re.fullmatch(r"https://[^\s/?#@]+(/\S*)?", text) or not _has_host(text):
         raise ValueError("expected https:// addresses of ACME directories")
@@ -249,6 +287,8 @@ NameServers = Annotated[tuple[HostPort, ...], _each(_name_server)]
 Directories = Annotated[tuple[str, ...], _directories]
 ExternalAccounts = Annotated[tuple[ExternalAccount, ...], _each(_external_account)]
 DnsUpdate = Annotated[DnsUpdateTarget, _dns_update_target]
+OidcGrants = Annotated[tuple[OidcGrant, ...], _each(_oidc_grant)]
+OidcIssuer = Annotated[str, _oidc_issuer]
 ProviderId = Annotated[str, _provider_id]
 ProfileName = Annotated[str, _profile_name]
 AccessLog = Annotated[str, _access_log]
@@ -352,6 +392,13 @@ class Settings:
     api_admin: ListenOrOff = HostPort("127.0.0.1", 9181)
     public_url: WebAddress | None = None  # none: http:// and api_listen
 
+    # Signing in to the dashboard by an OpenID Connect provider; none: that way is closed
+    oidc_issuer: OidcIssuer | None = None
+    oidc_client_id: Text | None = None
+    oidc_client_secret_file: File | None = None
+    oidc_claim: Text = "groups"  # whose values `oidc_roles` are of
+    oidc_roles: OidcGrants = ()
+
     # DNS
     power_target: HostName = "power.frontage.localhost"
     ssl_target: HostName = "secure.frontage.localhost"
@@ -442,6 +489,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         raise _bad_value("edge_dns", "ACME_DNS_ZONE names the zone to answer, and is not set")
     if settings.acme_dns_update is not None and settings.acme_dns_zone is None:
         raise _bad_value("acme_dns_update", "ACME_DNS_ZONE names the zone to write, and is not set")
+    if settings.oidc_issuer and not (settings.oidc_client_id and settings.oidc_client_secret_file):
+        raise _bad_value("oidc_issuer", "OIDC_CLIENT_ID and OIDC_CLIENT_SECRET_FILE are needed too")
     return settings
 
 

@@ -55,6 +55,7 @@ EXAMPLES: Mapping[str, str] = {
     "user delete": "user delete ada@acme.example",
     "user passkeys": "user passkeys ada@acme.example",
     "user remove-passkey": "user remove-passkey ada@acme.example 9f86d081884c7d65",
+    "user unbind": "user unbind ada@acme.example",
     "user create-key": "user create-key ada@acme.example --name deployment --permission change --days 90",
     "user keys": "user keys ada@acme.example",
     "user revoke-key": "user revoke-key ada@acme.example key_5c0ffee",

@@ -207,6 +207,23 @@ def remove_passkey(
     print_result({"email": user.email, "passkey": passkey, "name": name}, words, as_json=as_json)
 
 
+@app.command()
+def unbind(email: Email, as_json: AsJson = False) -> None:
+    """Forget which account of the OpenID provider is the user's, and end the user's sessions.
+
+    The next account that signs in with the user's verified address is the user's from then on.
+    """
+    from api.cli.services import CommandServices, run_with_services
+    from api.rights import OPERATOR
+
+    async def work(services: CommandServices) -> tuple[User, int]:
+        return await services.users.unbind(OPERATOR, email)
+
+    user, count = run_with_services(work)
+    words = f"{user.email} is bound to no account of the provider" + (" any more" if count else "; it was to none")
+    print_result({"email": user.email, "unbound": count}, words, as_json=as_json)
+
+
 @app.command("create-key")
 def create_key(
     email: Email,

@@ -22,6 +22,7 @@ from api.dashboard.handlers.ended_domains import EndedDomainsPage
 from api.dashboard.handlers.files import FileHandler
 from api.dashboard.handlers.home import HomePage
 from api.dashboard.handlers.monitored import MonitoredPages
+from api.dashboard.handlers.oidc import OidcPages
 from api.dashboard.handlers.operations import OperationsPages
 from api.dashboard.handlers.organisations import OrganisationPages
 from api.dashboard.handlers.prepared import PreparedPages
@@ -38,6 +39,7 @@ def build_dashboard(context: DashboardContext) -> web.Application:
     """Build the dashboard as an application that stands below `ROOT`."""
     app = web.Application(middlewares=[framed(context), signed_in(context), protected(context)])
     signing_in = SigningInPages(context)
+    oidc = OidcPages(context)
     organisations = OrganisationPages(context)
     app[SLOTS] = stream_slots()
     app[RENDERINGS] = Renderings(context.clock)
@@ -51,6 +53,8 @@ def build_dashboard(context: DashboardContext) -> web.Application:
         ("GET", "/link/{token}", signing_in.get_link),
         ("POST", "/link/{token}", signing_in.post_link),
         ("POST", "/sign-out", signing_in.sign_out),
+        ("GET", "/sign-in/oidc", oidc.get),
+        ("GET", "/sign-in/oidc/return", oidc.get_return),
         *_account_routes(AccountPages(context)),
         *_passkey_routes(context),
         ("GET", "/organisations", organisations.list_all),

@@ -23,7 +23,7 @@ from common.accounts import mint_random_token
 ROOT = "/dashboard"
 FLASH_SECONDS = 60
 _DEVICE_SECONDS = 365 * 24 * 60 * 60
-_LONGEST_COOKIE = 512
+LONGEST_COOKIE = 512
 _LOCAL_PATH = re.compile(r"/dashboard(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?")
 
 
@@ -39,7 +39,7 @@ class Cookies:
     def read(self, request: web.Request, name: str) -> str | None:
         """Return the value of a cookie, if the browser sent one."""
         value = request.cookies.get(self._name(name))
-        return value if value and value.isascii() and len(value) <= _LONGEST_COOKIE else None
+        return value if value and value.isascii() and len(value) <= LONGEST_COOKIE else None
 
     def write(self, response: web.StreamResponse, name: str, value: str, *, seconds: int | None = None) -> None:
         """Without `seconds`, the browser keeps it until it is closed."""

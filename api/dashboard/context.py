@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from api.dashboard.browser import Cookies
+from api.dashboard.oidc import OidcProvider
 from api.dashboard.relying_party import RelyingParty
 from api.dashboard.rendering import Renderer
 from api.dashboard.throttle import Throttle
@@ -62,6 +63,7 @@ class DashboardContext:
     renderer: Renderer
     throttle: Throttle
     relying_party: RelyingParty
+    oidc: OidcProvider | None
 
     @classmethod
     def of(
@@ -100,4 +102,5 @@ class DashboardContext:
             Renderer(clock, cookies, find_exposure(settings)),
             Throttle.of(clock, keyring),
             RelyingParty.of(settings.base_url),
+            OidcProvider.of(settings, clock),
         )

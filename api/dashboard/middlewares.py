@@ -31,6 +31,8 @@ OPEN_ROUTES = frozenset(
     {
         f"{ROOT}/sign-in",
         f"{ROOT}/sign-in/passkey",
+        f"{ROOT}/sign-in/oidc",
+        f"{ROOT}/sign-in/oidc/return",
         f"{ROOT}/link/{{token}}",
         f"{ROOT}/static/{{digest}}/{{name}}",
     }

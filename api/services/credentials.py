@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from api.errors import FORBIDDEN, Refused
 from common.accounts import Permission, hash_token, mint_key, mint_random_token, sign_in_url
@@ -62,10 +63,16 @@ async def start_session(
     user_agent: str,
     by: Mapping[str, str],
     *,
+    lifetime: timedelta = sessions.LIFETIME,
     by_key: str | None = None,
 ) -> bool:
-    """Sign the user in. Return False when what proved the user has ended. `by`: the way, for the audit log."""
-    is_started = await sessions.start(connection, token_hash, user, address, user_agent, by_key=by_key)
+    """Sign the user in, for `lifetime` at most. Return False when what proved the user has ended.
+
+    `by`: the way, for the audit log.
+    """
+    is_started = await sessions.start(
+        connection, token_hash, user, address, user_agent, lifetime=lifetime, by_key=by_key
+    )
     if is_started:
         await audit.record(connection, "user.sign_in", user.email, after=by)
     return is_started

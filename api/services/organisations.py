@@ -121,14 +121,7 @@ class OrganisationService:
         """Remove the member, and return it. Raises: `Refused`."""
         async with self.database.transaction() as connection:
             member = await _find_removable(connection, rights, organisation, user_id)
-            await users.remove_membership(connection, member.user.id, organisation.id)
-            await audit.record(
-                connection,
-                "member.remove",
-                member.user.email,
-                organisation_id=organisation.id,
-                before={"role": member.role},
-            )
+            await _end_membership(connection, organisation, member)
         return member
 
     async def make_link(self, rights: Rights, organisation: Organisation, user_id: str) -> tuple[Member, str]:
@@ -162,6 +155,32 @@ async def join(connection: Connection, user: User, text: str, role: Role) -> Non
     """
     organisation = await users.find_organisation(connection, text) or await _create(connection, text)
     await _give_role(connection, organisation, user, None, role)
+
+
+async def set_role(connection: Connection, user: User, text: str, role: Role | None) -> None:
+    """Give the user this role in the organisation with this id or name, or end the membership with None.
+
+    An organisation that is missing is made for its first member. Raises: `Refused`.
+    """
+    organisation = await users.find_organisation(connection, text)
+    member = await users.get_member(connection, organisation.id, user.id) if organisation is not None else None
+    if role is None:
+        if organisation is not None and member is not None:
+            await _refuse_last_owner(connection, organisation, member)
+            await _end_membership(connection, organisation, member)
+    elif member is None or member.role != role:
+        await _give_role(connection, organisation or await _create(connection, text), user, member, role)
+
+
+async def _end_membership(connection: Connection, organisation: Organisation, member: Member) -> None:
+    await users.remove_membership(connection, member.user.id, organisation.id)
+    await audit.record(
+        connection,
+        "member.remove",
+        member.user.email,
+        organisation_id=organisation.id,
+        before={"role": member.role},
+    )
 
 
 async def _create(connection: Connection, name: str) -> Organisation:

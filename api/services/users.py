@@ -25,7 +25,7 @@ from api.rules.application_settings import InvalidSetting, read_name
 from api.services import credentials, organisations
 from api.services.credentials import MadeKey
 from common.accounts import InvalidEmail, Permission, Role, parse_email
-from common.db import audit, grants, passkeys, user_keys, users
+from common.db import audit, grants, oidc_subjects, passkeys, sessions, user_keys, users
 from common.db.passkeys import Passkey
 from common.db.pool import Database
 from common.db.session import Connection
@@ -112,11 +112,8 @@ class UserService:
         rights.require_operator(Permission.OWN)
         async with self.database.transaction() as connection:
             user = await _find(connection, email)
-            ended = await grants.set_operator(connection, user, is_operator=is_operator)
-            await credentials.record_ended(connection, user, ended)
-            await audit.record(connection, "user.operator", user.email, after={"operator": is_operator})
-            link = None if ended is None else await credentials.mint_link(connection, self.base_url, user)
-            return user, link
+            has_gained = await change_operator(connection, user, is_operator=is_operator)
+            return user, await credentials.mint_link(connection, self.base_url, user) if has_gained else None
 
     async def end_sessions(self, rights: Rights, email: str) -> tuple[User, int]:
         """End all sessions and links of the user. Return how many sessions there were. Raises: `Refused`."""
@@ -136,6 +133,18 @@ class UserService:
                 raise Refused(MEMBER_REFUSED, code="last_owner", hint=str(error)) from error
             await audit.record(connection, "user.delete", user.email)
             return user
+
+    async def unbind(self, rights: Rights, email: str) -> tuple[User, int]:
+        """End the user's bindings to accounts of an OpenID provider. Return how many there were. Raises: `Refused`.
+
+        The next sign-in of an account with the user's verified address binds that one.
+        """
+        rights.require_operator(Permission.OWN)
+        async with self.database.transaction() as connection:
+            user = await _find(connection, email)
+            await audit.record(connection, "user.unbind", user.email)
+            await sessions.end_all(connection, user.id)
+            return user, await oidc_subjects.unbind(connection, user.id)
 
     async def list_passkeys(self, rights: Rights, email: str) -> list[Passkey]:
         """Return the user's passkeys, oldest first. Raises: `Refused`."""
@@ -185,6 +194,14 @@ class UserService:
             if name is None:
                 raise Refused(NO_SUCH_KEY, hint=f"{user.email} has no such key")
             return user, name
+
+
+async def change_operator(connection: Connection, user: User, *, is_operator: bool) -> bool:
+    """Give the user an operator's rights, or end them. Return whether that was a gain, and ended what signed it in."""
+    ended = await grants.set_operator(connection, user, is_operator=is_operator)
+    await credentials.record_ended(connection, user, ended)
+    await audit.record(connection, "user.operator", user.email, after={"operator": is_operator})
+    return ended is not None
 
 
 def read_address(email: str) -> str:

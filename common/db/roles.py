@@ -97,6 +97,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "memberships": _ALL,
             "organisations": "select, insert, update",
             "origin_outages": _READ,
+            "oidc_subjects": _ALL,
             "passkeys": _ALL,
             "rdap_bootstrap": _READ,
             "revocations": _KEEP,  # a deletion asks for one, or has one wait no longer

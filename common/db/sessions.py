@@ -2,7 +2,7 @@
 
 Rules
     only hashes of tokens are stored (`common.accounts.hash_token`)
-    a session ends `LONGEST_DAYS` after sign-in, and `IDLE_HOURS` after the last request
+    a session ends `LIFETIME` after sign-in, or sooner where its start says so, and `IDLE_HOURS` after the last request
     a link works once, within its time; another one takes its place
     a link that was made with an API key, and the session that it opens, end with that key, and neither can make what
         would outlast it (`api.rights`)
@@ -22,7 +22,7 @@ from common.db import user_keys
 from common.db.session import Connection
 from common.db.users import USER_COLUMNS, User
 
-LONGEST_DAYS = 7
+LIFETIME = timedelta(days=7)
 IDLE_HOURS = 12
 LINK_LIFETIME = timedelta(hours=24)
 CONFIRMED_MINUTES = 10
@@ -63,9 +63,16 @@ class UsedLink:
 
 
 async def start(
-    connection: Connection, token_hash: bytes, user: User, address: str, user_agent: str, *, by_key: str | None = None
+    connection: Connection,
+    token_hash: bytes,
+    user: User,
+    address: str,
+    user_agent: str,
+    *,
+    lifetime: timedelta = LIFETIME,
+    by_key: str | None = None,
 ) -> bool:
-    """Sign the user in, and return whether that was allowed. Needs a transaction.
+    """Sign the user in for `lifetime` at most, and return whether that was allowed. Needs a transaction.
 
     It is not, when the user has gained rights since `user` was read, or the key has gone: what proved the user has
     ended.
@@ -85,7 +92,7 @@ async def start(
         address[:64],
         user_agent[:200],
         by_key,
-        timedelta(days=LONGEST_DAYS),
+        lifetime,
     )
     await connection.execute(
         "delete from sessions where token_hash in ("

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import timedelta
 
 from aiohttp import web
 
@@ -123,9 +124,10 @@ async def start_session(
     location: str,
     by: Mapping[str, str],
     *,
+    lifetime: timedelta = sessions.LIFETIME,
     by_key: str | None = None,
 ) -> web.StreamResponse:
-    """Sign the user in, and lead to `location`.
+    """Sign the user in, for `lifetime` at most, and lead to `location`.
 
     `by`: the way, for the audit log. `by_key`: the API key that the link was made with.
     """
@@ -137,12 +139,12 @@ async def start_session(
             agent = request.headers.get("User-Agent", "")
             address = request[CLIENT_ADDRESS]
             is_started = await credentials.start_session(
-                connection, hash_token(token), user, address, agent, by, by_key=by_key
+                connection, hash_token(token), user, address, agent, by, lifetime=lifetime, by_key=by_key
             )
     if not is_started:
         return sign_in_page(context, request, status=422, error=_ENDED_MEANWHILE)
     response = context.renderer.redirect(location)
-    context.cookies.write_session(response, token, sessions.LONGEST_DAYS * 86_400)
+    context.cookies.write_session(response, token, int(lifetime.total_seconds()))
     device = context.cookies.read(request, "device")
     context.cookies.write_device(response, context.throttle.device_cookie(device, user.email))
     context.cookies.remove(response, "guest")
@@ -163,6 +165,7 @@ def sign_in_page(
         email=text_of_maybe(request, "email"),
         next=wanted,
         relying_party=context.relying_party,
+        has_oidc=context.oidc is not None,
     )
 
 

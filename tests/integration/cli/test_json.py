@@ -128,6 +128,7 @@ async def type_about_people(operator: Operator, database: Database) -> None:
     key = (await run("user create-key", ada, "--name", "deployment"))["id"]
     assert [each["id"] for each in await run("user keys", ada)] == [key]
     await run("user revoke-key", ada, key)
+    assert (await run("user unbind", ada))["unbound"] == 0
     await type_about_owners(operator)
     await run("user delete", ada)
     await type_about_gains(operator)
@@ -221,6 +222,7 @@ async def type_about_domains(operator: Operator, application: str) -> None:
         assert (made["product"], made["outcome"]) == (product, "added")
     assert (await run("domain monitor", *shop, "--record", "A shop 192.0.2.1"))["outcome"] == "added"
     assert (await run("domain remove", *shop, "--product", "monitor"))["outcome"] == "removed"
+    assert (await run("domain status-link", *shop))["link"].startswith("https://api.partner.test/")
     for product in ("power", "secure"):
         await run("domain remove", *shop, "--product", product)
     [ended] = (await run("domain ended", other))["items"]
@@ -258,6 +260,9 @@ async def type_about_certificates(operator: Operator, database: Database, tmp_pa
     run = operator.type
     await parts.add_application(database)
     await go_live(database)
+    [listed] = (await run("certificate list"))["certificates"]
+    assert listed["domain"] == parts.DOMAIN
+    assert (await run("certificate replace", "--before", "2000-01-01", "--dry-run"))["selected"] == 0
     for command in ("certificate show", "certificate renew", "certificate revoke"):
         assert (await run(command, parts.DOMAIN))["domain"] == parts.DOMAIN
     authority, chain = Authority(), tmp_path / "chain.pem"

@@ -136,11 +136,15 @@ async def dashboard(dsn: str, tmp_path: Path) -> AsyncIterator[Dashboard]:
 
 
 @asynccontextmanager
-async def serving_dashboard(dsn: str, state_dir: Path) -> AsyncIterator[Dashboard]:
+async def serving_dashboard(dsn: str, state_dir: Path, **environ: str) -> AsyncIterator[Dashboard]:
+    """`environ`: further settings, by their names without the prefix."""
     async with AsyncExitStack() as stack:
         port, probe_port = free_ports(2)
-        addresses: dict[str, Any] = {"API_LISTEN": f"127.0.0.1:{port}", "PUBLIC_URL": f"http://localhost:{port}"}
+        settings: dict[str, Any] = environ | {
+            "API_LISTEN": f"127.0.0.1:{port}",
+            "PUBLIC_URL": f"http://localhost:{port}",
+        }
         service = await stack.enter_async_context(
-            open_service(dsn, state_dir, probe_port, SessionTimeouts(), **addresses)
+            open_service(dsn, state_dir, probe_port, SessionTimeouts(), **settings)
         )
         yield Dashboard(service, stack)

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 import pytest
 
+from common.accounts import ROLES
 from common.errors import OperatorError
 from common.settings import PREFIX, Settings, load
 
@@ -17,6 +18,9 @@ _FREE = {
     "database_url",
     "feed_url",
     "master_key_file",
+    "oidc_claim",
+    "oidc_client_id",
+    "oidc_client_secret_file",
     "state_dir",
 }
 """Paths and texts, whose value is judged where it is used."""
@@ -69,3 +73,29 @@ def test_an_address_or_name_that_no_program_could_use_is_refused(name: str, valu
 )
 def test_an_address_or_name_that_can_be_used_is_taken(name: str, value: str) -> None:
     assert getattr(load({f"{PREFIX}{name}": value}), name.lower()) == value
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_provider_gives_every_role_and_what_is_set_reads_back(role: str) -> None:
+    text = f"a=b=Acme & Sons/{role},ops=operator"
+    grants = load({f"{PREFIX}OIDC_ROLES": text}).oidc_roles
+    assert [(each.value, each.organisation, each.role) for each in grants] == [
+        ("a=b", "Acme & Sons", role),
+        ("ops", None, None),
+    ]
+    assert ",".join(map(str, grants)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OIDC_ISSUER", "http://login.example"),
+        ("OIDC_ROLES", "ops=admin"),
+        ("OIDC_ROLES", "ops=Acme/king"),
+        ("OIDC_ROLES", "=operator"),
+        ("OIDC_ISSUER", "https://login.example"),  # alone
+    ],
+)
+def test_a_provider_that_could_not_be_used_is_refused(name: str, value: str) -> None:
+    with pytest.raises(OperatorError, match=f"{PREFIX}{name}"):
+        load({f"{PREFIX}{name}": value})
