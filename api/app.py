@@ -19,7 +19,7 @@ from api.dashboard.app import build_dashboard
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.draining import DRAINING
-from api.idempotency import idempotent
+from api.idempotency import Settlements, idempotent
 from api.middlewares import OPEN_ROUTES, admitted, answered, authenticated, limited, understood
 from api.operations import QUERIES
 from api.rate_limits import RateLimits
@@ -58,19 +58,21 @@ def build_app(
     admission = Admission()
     draining = asyncio.Event()
     services = ApiWiring(settings, database, keyring, resolver, clock, draining, probe_port, authority_port).services()
+    settlements = Settlements(database)
     middlewares = [
         answered(counters, clock, Random()),  # noqa: S311 - it spreads the times at which clients come back
         limited(limits, settings.api_trusted_proxies),
         authenticated(authenticator, limits, admission),
         understood(QUERIES),
         admitted(admission),
-        idempotent(database),
+        idempotent(database, settlements),
     ]
     app = web.Application(middlewares=middlewares, client_max_size=LARGEST_BODY_BYTES)
     app[DRAINING] = draining
     app.on_response_prepare.extend((_add_fields, allow_origins))
     app.on_startup.append(lambda _: services.removals.resume())
     app.on_shutdown.append(lambda _: services.flow_watch.close())
+    app.on_cleanup.append(lambda _: settlements.close())
     app.on_cleanup.append(lambda _: services.close())
     _add_routes(app, page_routes(settings.base_url, settings.state_dir / "sdk"))
     _add_routes(app, secret_routes(database, authenticator, clock, limits, admission))

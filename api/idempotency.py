@@ -7,6 +7,7 @@ nothing, and may be sent again as it is.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from contextlib import suppress
@@ -21,13 +22,60 @@ from common.db import idempotent_requests as kept
 from common.db.idempotent_requests import KeptAnswer, KeyConflict, KeyHold
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
+from common.retry_pauses import RetryPauses
 
 FIELD = "Idempotency-Key"
 LARGEST_ANSWER_BYTES = 64 * 1024
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 2.0
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
-def idempotent(database: Database) -> Middleware:
+class Settlements:
+    """Ends requests' holds of their keys, later where the database is away. Made and closed by the application.
+
+    A hold that is not ended refuses its request for two minutes, as if it still ran: after a failover, its client could
+    not send it again for so long.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._pending: set[asyncio.Task[None]] = set()
+
+    async def settle(self, hold: KeyHold, answer: KeptAnswer | None) -> None:
+        """Keep the answer of a request, or free its key where there is none to keep."""
+        try:
+            await self._write(hold, answer)
+        except DatabaseUnavailable:
+            task = asyncio.create_task(self._write_later(hold, answer), name="settle an idempotent request")
+            self._pending.add(task)
+            task.add_done_callback(self._pending.discard)
+
+    async def close(self) -> None:
+        """Give up what is pending: its keys are free in two minutes."""
+        for task in self._pending:
+            task.cancel()
+        await asyncio.gather(*self._pending, return_exceptions=True)
+
+    async def _write_later(self, hold: KeyHold, answer: KeptAnswer | None) -> None:
+        """Try again until it is written, or the hold has ended by itself."""
+        pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(kept.LONGEST_SECONDS):
+                while True:
+                    await asyncio.sleep(pauses.next_seconds())
+                    with suppress(DatabaseUnavailable):
+                        await self._write(hold, answer)
+                        return
+
+    async def _write(self, hold: KeyHold, answer: KeptAnswer | None) -> None:
+        async with self._database.transaction() as connection:
+            if answer is None:
+                await kept.forget(connection, hold)
+            else:
+                await kept.finish(connection, hold, answer)
+
+
+def idempotent(database: Database, settlements: Settlements) -> Middleware:
     """Return the middleware that answers a repeated POST with its first answer."""
 
     @web.middleware
@@ -50,9 +98,9 @@ def idempotent(database: Database) -> Middleware:
         try:
             response = await handler(request)
         except Exception:
-            await _settle(database, begun, None)
+            await settlements.settle(begun, None)
             raise
-        await _settle(database, begun, _answer_to_keep(response))
+        await settlements.settle(begun, _answer_to_keep(response))
         return response
 
     return keep_answer
@@ -80,13 +128,3 @@ def _answer_to_keep(response: web.StreamResponse) -> KeptAnswer | None:
         return None
     is_kept = response.status < 400 and len(response.body) <= LARGEST_ANSWER_BYTES
     return KeptAnswer(response.status, response.body) if is_kept else None
-
-
-async def _settle(database: Database, hold: KeyHold, answer: KeptAnswer | None) -> None:
-    """Without the database the request counts as running for a while, as one whose process died: it was done."""
-    with suppress(DatabaseUnavailable):
-        async with database.transaction() as connection:
-            if answer is None:
-                await kept.forget(connection, hold)
-            else:
-                await kept.finish(connection, hold, answer)

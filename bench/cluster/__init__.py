@@ -14,6 +14,7 @@ under test judges it. Each of these should be 0:
     stale answers         of a route that was not current for longer than the edge admits at ``/readyz``
     failed requests       of a visitor whose edge nothing had happened to
     certificates          missing, doubled, or not served by every edge
+    flows                 of the connect modal that were lost, or do not come to their end
     webhooks              events that did not arrive, or that are of no event
     replicas, leases      servers of Postgres that differ, edges without a lease or behind, claims that nobody works on
 """

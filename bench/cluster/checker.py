@@ -146,13 +146,19 @@ def judge_visits(history: History, verdict: Verdict, steady: Iterable[str], *, m
     }
 
 
-def figure_writes(history: History, verdict: Verdict) -> None:
-    """Add the counts of writes, and how long none succeeded."""
+def judge_writes(history: History, verdict: Verdict) -> None:
+    """Judge refused writes, and flows that did not end; add counts, and how long no write succeeded."""
     writes = history.of("write")
     verdict.figures["writes answered with success"] = f"{sum(each.outcome == 'ok' for each in writes):,}"
     verdict.figures["… after attempts without an answer"] = (
         f"{sum(each.unanswered_at is not None for each in writes):,}"
     )
+    flows = history.of("flow")
+    verdict.figures["flows of the modal finished"] = f"{sum(each.outcome == 'ok' for each in flows)}"
+    verdict.ask("flows")
+    for each in flows:
+        if each.outcome != "ok":
+            verdict.add("flows", f"{each}", history.around(each.ended, each.domain))
     verdict.ask("writes refused without reason")
     for each in writes:
         if each.outcome == "refused":

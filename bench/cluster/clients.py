@@ -25,6 +25,8 @@ _WRITE_PAUSE_SECONDS = (0.3, 1.5)
 _VISIT_PAUSE_SECONDS = 0.05
 _RETRY_SECONDS = 0.5
 _ENROLMENTS = 2
+_FLOW_SECONDS = 150.0
+_FLOW_PAUSE_SECONDS = 0.25
 _VISIT_SECONDS = 30.0
 _NOT_SERVED = frozenset({404, 421})
 _TRY_AGAIN = frozenset({"internal", "idempotency_key_running", "rate_limited"})
@@ -68,6 +70,7 @@ class Clients:
             for number in range(CHURNING):
                 work = self._come_and_go(f"churning{number}", Random(self.random.random()))
                 tasks.create_task(work, name=f"partner of churning{number}")
+            tasks.create_task(self._connect_all(Random(self.random.random())), name="person at the modal")
             for edge in self.world.edges:
                 tasks.create_task(self._visit_all(edge), name=f"visitors of {edge.name}")
                 tasks.create_task(self._watch_readiness(edge), name=f"readiness of {edge.name}")
@@ -122,6 +125,43 @@ class Clients:
                 return
             operation.unanswered_at = self.history.now
             await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _connect_all(self, random: Random) -> None:
+        """Connect one domain after another by a flow."""
+        number = 0
+        while not self.quiet.is_set():
+            number += 1
+            domain = f"shop.connected{number}.{ZONE}"
+            self.churned.append(domain)
+            await self._connect(domain, self.history.begin("person", "flow", domain))
+            await self._pause(random)
+
+    async def _connect(self, domain: str, operation: Operation) -> None:
+        """Connect a domain by a flow, whose record is there already, until it is finished or lost."""
+        write = self.history.begin("person", "write", domain, "flow")
+        write.unanswered_at = write.began
+        url = f"{self.world.origin}/flow"
+        record = {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "{CNAME_TARGET}", "ttl": 300, "applicationUrl": url}
+        path, body, key = "/connect/flows", {"domain": domain, "power": True, "dnsRecords": [record]}, str(uuid.uuid4())
+        status, flow = await self._ask("POST", path, body, key=key)
+        while status != 201 and self.history.now < operation.began + _FLOW_SECONDS:
+            await asyncio.sleep(_RETRY_SECONDS)
+            status, flow = await self._ask("POST", path, body, key=key)
+        while status == 201 and self.history.now < operation.began + _FLOW_SECONDS:
+            await asyncio.sleep(_FLOW_PAUSE_SECONDS)
+            seen, shown = await self._ask("GET", f"{path}/{flow['id']}")
+            if seen == 404:
+                break
+            operation.value = shown.get("state", operation.value)
+            if seen == 200 and operation.value == "planned":
+                digest = shown["plan"]["digest"]
+                await self._ask("POST", f"{path}/{flow['id']}/apply", {"way": "manual", "digest": digest})
+            elif seen == 200 and operation.value == "finished":
+                self.history.end(write, "ok", "POST by a flow")
+                self.history.end(operation, "ok")
+                return
+        self.history.end(write, "unknown", "by a flow")
+        self.history.end(operation, "failed", f"{status} {flow}")
 
     async def _read(self, domain: str) -> None:
         operation = self.history.begin("partner", "read", domain)

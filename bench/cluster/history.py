@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["write", "read", "visit", "ready"]
+Kind: TypeAlias = Literal["write", "read", "visit", "ready", "flow"]
 Outcome: TypeAlias = Literal["ok", "refused", "unknown", "failed"]
 
 
@@ -16,7 +16,8 @@ Outcome: TypeAlias = Literal["ok", "refused", "unknown", "failed"]
 class Operation:
     """One request. Times are seconds since the run began.
 
-    `value`: the version that a write writes, and that the others saw; None where the domain is not enrolled.
+    `value`: the version that a write writes, and that the others saw, None where the domain is not enrolled; of a flow,
+    its state.
     `unanswered_at`: the end of the last attempt of a write that got no answer, and may have taken effect.
     """
 

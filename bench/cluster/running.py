@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
-from bench.cluster.checker import Verdict, figure_writes, judge_reads, judge_visits
+from bench.cluster.checker import Verdict, judge_reads, judge_visits, judge_writes
 from bench.cluster.clients import Clients
 from bench.cluster.ending import come_to_rest, judge_ending
 from bench.cluster.history import History
@@ -48,7 +48,7 @@ async def run(
             await working
         await come_to_rest(world, verdict)
         await judge_ending(clients, verdict, faults=len(history.faults))
-    figure_writes(history, verdict)
+    judge_writes(history, verdict)
     judge_reads(history, verdict, is_synchronous=is_synchronous)
     judge_visits(history, verdict, clients.steady, max_age_seconds=READY_MAX_AGE_SECONDS)
     verdict.figures["faults"] = ", ".join(f"{count} {name}" for name, count in sorted(nemesis.done.items()))

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
+from api.idempotency import Settlements
 from api.operations import OPERATIONS
 from common.db import idempotent_requests as kept
 from common.db.idempotent_requests import KeptAnswer, KeyConflict, KeyHold
+from tests.conftest import execute_at
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.people import person
+from tests.waiting import until
 
 BODY = {"domain": "customer.example", "dnsRecords": [{"type": "TXT", "host": "@", "value": "a=1", "ttl": 300}]}
 
@@ -135,3 +140,30 @@ async def test_a_run_whose_key_another_one_has_meanwhile_writes_nothing_under_it
         await kept.finish(connection, second, KeptAnswer(201, b"second"))
         await kept.finish(connection, slow, KeptAnswer(201, b"slow"))
         assert await kept.begin(connection, *request) == KeptAnswer(201, b"second")
+
+
+@pytest.mark.parametrize("answer", [None, KeptAnswer(201, b"done")])
+async def test_a_request_whose_database_went_away_is_settled_once_it_is_back(
+    service: Service, server_dsn: str, dsn: str, answer: KeptAnswer | None
+) -> None:
+    """Else its client would be refused for two minutes after a failover, as if the request still ran."""
+    request = ((await service.partner()).id, b"key", b"digest of the body")
+
+    async def begin() -> object:
+        async with service.database.transaction() as connection:
+            return await kept.begin(connection, *request)
+
+    hold = await begin()
+    assert isinstance(hold, KeyHold)
+    settlements, name = Settlements(service.database), dsn.partition("?")[0].rpartition("/")[2]
+    await execute_at(server_dsn, f'alter database "{name}" with allow_connections false')
+    await execute_at(server_dsn, f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
+    await settlements.settle(hold, answer)
+    await execute_at(server_dsn, f'alter database "{name}" with allow_connections true')
+
+    async def is_settled() -> bool:
+        begun = await begin()
+        return begun == answer if answer else isinstance(begun, KeyHold)
+
+    await until(is_settled)
+    await settlements.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.cluster.checker import Verdict, explain, figure_writes, judge_reads, judge_visits
+from bench.cluster.checker import Verdict, explain, judge_reads, judge_visits, judge_writes
 from bench.cluster.history import Fault, History, Kind, Operation, Outcome
 
 DOMAIN = "shop.customer.example"
@@ -65,7 +65,7 @@ def judged(*operations: Operation, faults: tuple[Fault, ...] = (), is_synchronou
     history, verdict = History(operations=list(operations), faults=list(faults)), Verdict()
     judge_reads(history, verdict, is_synchronous=is_synchronous)
     judge_visits(history, verdict, [DOMAIN], max_age_seconds=10)
-    figure_writes(history, verdict)
+    judge_writes(history, verdict)
     return verdict
 
 
