@@ -6,6 +6,7 @@ accumulated. The ends are `edge.proxy.exchange`'s.
 
 from __future__ import annotations
 
+import operator
 from typing import Final
 
 from edge.http import response, upgrade
@@ -155,10 +156,9 @@ class ResponseRelay(RequestRelay):
         head, keep_alive, date_field = self.head, self._client_keeps_alive, self._context.date_field
         if template.is_redirect and head.target[1:2] in (b"", b"?"):  # `_request_other_root` may have to
             return None
-        client = self.client
-        return template.rewrite(
-            raw, head, self.route, client.scheme, date_field, client.fill_head, keep_alive=keep_alive
-        )
+        client, route = self.client, self.route
+        fill = client.fill_head if route.response_policy is None else operator.mod  # `add_fields` takes text
+        return template.rewrite(raw, head, route, client.scheme, date_field, fill, keep_alive=keep_alive)
 
     def _rewrite(
         self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection | None, *, keep_alive: bool

@@ -170,6 +170,40 @@ async def test_varied_requests_are_read_by_templates_alike(tmp_path: Path) -> No
         assert [head.split(b" ")[1] for head in recorder.heads] == [b"/%d" % number for number in range(40)]
 
 
+@pytest.mark.parametrize("policy", [None, {"nosniff": True, "fields": {"X-Own": "a; b"}}], ids=["plain", "policy"])
+async def test_varied_responses_are_written_by_templates_alike(tmp_path: Path, policy: dict[str, Any] | None) -> None:
+    count = 0
+
+    async def script(wire: Wire) -> None:
+        nonlocal count
+        while True:
+            await wire.head()
+            cookie = b"n=%d; path=/; domain=127.0.0.1" % count
+            fields = b"\r\n".join((b"ETag: %d" % count, b"Set-Cookie: " + cookie, b"X-Padded: \t %d  " % count))
+            await wire.send(b"HTTP/1.1 200 OK\r\n%b\r\nContent-Length: 2\r\n\r\nok" % fields)
+            count += 1
+
+    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.replica.records["application", "app"] |= {"response_policy": policy}
+        proxy.change()
+        added = [(b"x-content-type-options", b"nosniff"), (b"x-own", b"a; b")] if policy else []
+        for number in range(12):  # parsed, then by a template
+            response = await client.exchange(get())
+            fields = [field for field in response.fields if field[0] not in (b"date", b"via")]
+            assert sorted(fields) == sorted(
+                [
+                    (b":status", b"200"),
+                    (b"etag", b"%d" % number),
+                    (b"set-cookie", b"n=%d; path=/; domain=shop.example.com" % number),
+                    (b"x-padded", b"%d" % number),
+                    (b"content-length", b"2"),
+                    *added,
+                ]
+            )
+            assert response.content == b"ok"
+
+
 # Smuggling --------------------------------------------------------------------------------------------------
 
 SMUGGLING: list[Fields] = [
