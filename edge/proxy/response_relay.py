@@ -129,22 +129,17 @@ class ResponseRelay(RequestRelay):
         is_for_head = self.head.method == b"HEAD"
         if len(raw) > MAX_REMEMBERED_BYTES:
             return False
-        template, found = upstream.template, None
-        if (
-            template is not None
-            and template.is_for_head is is_for_head
-            and raw[template.lead] == template.beginning
-            and raw[template.tail] == template.end
-        ):
-            found = self._rewrite_by(template, raw)
+        last, found = upstream.template, None
+        if last is not None and last.is_for_head is is_for_head:
+            found = self._rewrite_by(last, raw)
+        template = last
+        if found is None:
+            for template in upstream.responses.find(shape_of(raw, is_for_head=is_for_head), ()):
+                if template is not last and (found := self._rewrite_by(template, raw)) is not None:
+                    upstream.template = template
+                    break
         if template is None or found is None:
-            template = upstream.responses.find(shape_of(raw, is_for_head=is_for_head))
-            if template is None or template is upstream.template:
-                return False
-            found = self._rewrite_by(template, raw)
-            if found is None:
-                return False
-            upstream.template = template
+            return False
         answer, rewritten = found
         if template.is_repeatable:
             upstream.remember_last((raw + b"\r\n\r\n", self._client_keeps_alive, is_for_head, answer, rewritten))
@@ -153,6 +148,8 @@ class ResponseRelay(RequestRelay):
 
     def _rewrite_by(self, template: ResponseTemplate, raw: bytes) -> tuple[ResponseHead, bytes] | None:
         """Return the response and its rewritten head; None where the template does not read it."""
+        if raw[template.tail] != template.end or raw[template.lead] != template.beginning:
+            return None
         head, keep_alive, date_field = self.head, self._client_keeps_alive, self._context.date_field
         if template.is_redirect and head.target[1:2] in (b"", b"?"):  # `_request_other_root` may have to
             return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from edge.http.head_pattern import HeadPattern, with_gaps
@@ -21,8 +22,9 @@ from edge.routing.response_rewriting import asked_from, connection_lines, framin
 from edge.routing.route import Route
 
 _MAX_VALUES: Final = 16
-_MAX_ATTRIBUTES: Final = 16  # of cookies, as mapped, with and without a domain each; more are mapped anew
-_MAX_ATTRIBUTE_BYTES: Final = 512  # longer ones are mapped each time
+# What mapped attributes of cookies may take up, with and without a domain each; when it is reached, they are forgotten.
+MAX_ATTRIBUTE_BYTES: Final = 1_200
+_ATTRIBUTE_BYTES: Final = 200  # what one takes up besides the bytes as received and as mapped
 _MAX_LENGTH_DIGITS: Final = 18
 _LENGTH: Final = b"content-length"
 _FIRST_VISIBLE: Final = b"!"
@@ -40,9 +42,9 @@ class ResponseTemplate(HeadPattern):
         "_answer",
         "_attributes",
         "_authority",
-        "_closing",
+        "_endings",
+        "_form",
         "_is_dated",
-        "_keeping",
         "_length_at",
         "_mapped",
         "_route",
@@ -58,7 +60,7 @@ class ResponseTemplate(HeadPattern):
         self.varying: Final = frozenset(lines.names)
         self.is_for_head: Final = request.method == b"HEAD"
         self.is_redirect: Final = 300 <= answer.status < 400
-        self._answer = answer
+        self._answer = replace(answer, kept=b"")  # which is in `_form`
         self._is_dated = b"date" in self.varying
         self._mapped = [(at, name) for at, name in enumerate(lines.names) if mapping.is_mapped(name)]
         self.is_repeatable: Final = self._is_dated and not self._mapped  # as `RewrittenHead` states it
@@ -72,8 +74,11 @@ class ResponseTemplate(HeadPattern):
             kept += _escaped(framing_lines(answer, request))
         else:
             kept += b"\r\nContent-Length: %b"
-        self._keeping = kept + _escaped(connection_lines(answer, request, keep_alive=True))
-        self._closing = kept + _escaped(connection_lines(answer, request, keep_alive=False))
+        keeping, closing = (
+            _escaped(connection_lines(answer, request, keep_alive=keep_alive)) for keep_alive in (True, False)
+        )
+        self._form = kept + keeping  # for a connection that goes on; few end with a response
+        self._endings = keeping, closing
 
     @classmethod
     def learn(
@@ -128,8 +133,8 @@ class ResponseTemplate(HeadPattern):
             values = (*values[:at], *values[at + 1 :], length)
             size = int(length)
             if size != answer.body:
-                answer = ResponseHead(answer.status, answer.status_line, size, b"", answer.keep_alive, b"", answer.kept)
-        form = self._keeping if keep_alive else self._closing
+                answer = ResponseHead(answer.status, answer.status_line, size, b"", answer.keep_alive, b"", b"")
+        form = self._form if keep_alive else self._form.removesuffix(self._endings[0]) + self._endings[1]
         return answer, form % values if self.is_repeatable else fill(form, values)
 
     def _map(self, values: tuple[bytes, ...], request: RequestHead, route: Route, scheme: bytes) -> list[bytes]:
@@ -169,9 +174,11 @@ class ResponseTemplate(HeadPattern):
         mapped = known.get(attributes)
         if mapped is None:
             mapped = mapping.map_value(route, b"set-cookie", b";" + attributes, b"", authority)
-            if len(known) >= _MAX_ATTRIBUTES:
-                known.clear()
-            if len(attributes) <= _MAX_ATTRIBUTE_BYTES:
+            size = _ATTRIBUTE_BYTES + len(attributes) + len(mapped)
+            if size <= MAX_ATTRIBUTE_BYTES:
+                taken = sum(_ATTRIBUTE_BYTES + len(before) + len(after) for before, after in known.items())
+                if taken + size > MAX_ATTRIBUTE_BYTES:
+                    known.clear()
                 known[attributes] = mapped
         return mapped
 

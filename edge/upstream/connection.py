@@ -20,7 +20,7 @@ from edge.http.response import ResponseHead
 from edge.routing.response_rewriting import RewrittenHead
 from edge.routing.response_template import ResponseTemplate
 from edge.routing.route import Origin
-from edge.upstream.response_memory import MAX_REMEMBERED_BYTES, LastResponse, OriginResponses, shape_of
+from edge.upstream.response_memory import MAX_REMEMBERED_BYTES, LastResponse, OriginResponses
 
 FINAL_RESPONSE_BYTES: Final = 65_536
 
@@ -189,12 +189,10 @@ class UpstreamConnection(asyncio.Protocol):
         self, raw: bytes, request: RequestHead, answer: ResponseHead, rewritten: RewrittenHead, *, keep_alive: bool
     ) -> None:
         """Learn from a head that had to be parsed and rewritten."""
-        is_for_head = request.method == b"HEAD"
         if rewritten.is_repeatable:
-            self.last_response = raw, keep_alive, is_for_head, answer, rewritten.head
+            self.last_response = raw, keep_alive, request.method == b"HEAD", answer, rewritten.head
         if len(raw) <= MAX_REMEMBERED_BYTES:
-            raw = raw[:-4]  # without the empty line
-            self.responses.add(shape_of(raw, is_for_head=is_for_head), raw, answer, request)
+            self.responses.add(raw[:-4], answer, request)  # without the empty line
 
     def pause_writing(self) -> None:
         """Pause the request: the origin does not read."""
