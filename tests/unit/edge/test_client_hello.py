@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import itertools
 import ssl
+from collections.abc import Callable
+from random import Random
+from typing import TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +15,7 @@ from edge.tls.failures import Failure
 from edge.tls.groups import accepted_groups
 from tests.tls_parts import client_hello, in_records
 
+T = TypeVar("T")
 HELLO = client_hello("a.example", alpn=("h2", "http/1.1"))
 MESSAGE = HELLO[5:]
 CURVES = frozenset({23, 24, 25, 29, 30})
@@ -77,6 +81,98 @@ def test_mutated_hellos_get_one_answer_however_split(
         mutated[place] = value
     for data in (bytes(mutated), bytes(mutated[:length])):
         assert peek(data, cuts) == peek(data) == peek(data, list(range(len(data))))
+
+
+class Plain:
+    """Reads a message of TLS octet by octet, as RFC 8446 §3 writes it down."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def take(self, count: int) -> bytes:
+        if count > len(self._data):
+            raise ValueError
+        taken, self._data = self._data[:count], self._data[count:]
+        return taken
+
+    def number(self, count: int) -> int:
+        return int.from_bytes(self.take(count))
+
+    def vector(self, prefix_bytes: int) -> Plain:
+        return Plain(self.take(self.number(prefix_bytes)))
+
+    def all(self, step: Callable[[Plain], T]) -> list[T]:
+        found = []
+        while self._data:
+            found.append(step(self))
+        return found
+
+
+def read_plainly(message: bytes) -> tuple[bytes | None, tuple[bytes, ...], list[int]] | None:
+    """Return the name, the protocols and the versions that the hello states; None for a malformed one."""
+    plain = Plain(message)
+    try:
+        plain.take(4)
+        legacy_version = plain.number(2)
+        plain.take(32)
+        session, ciphers, compressions = plain.vector(1)._data, plain.vector(2)._data, plain.vector(1)._data
+        if len(session) > 32 or not ciphers or len(ciphers) % 2 or not compressions:
+            return None
+        extensions = plain.vector(2).all(lambda of: (of.number(2), of.vector(2)._data)) if plain._data else []
+        found = dict(extensions)
+        if plain._data or len(found) != len(extensions):
+            return None
+        name, protocols, versions = None, [], [legacy_version]
+        if 0 in found:
+            ((kind, name),) = whole(found[0], 2).all(lambda of: (of.number(1), of.vector(2)._data))
+            if kind or not name:
+                return None
+        if 16 in found:
+            protocols = whole(found[16], 2).all(lambda of: of.vector(1)._data)
+        if 43 in found:
+            versions = whole(found[43], 1).all(lambda of: of.number(2))
+    except ValueError:
+        return None
+    return None if b"" in protocols else (name, tuple(protocols), versions)
+
+
+def whole(body: bytes, prefix_bytes: int) -> Plain:
+    """Return the one vector that the body is, which is not empty."""
+    plain = Plain(body)
+    found = plain.vector(prefix_bytes)
+    if plain._data or not found._data:
+        raise ValueError
+    return found
+
+
+def test_a_hello_says_what_the_plain_reading_of_it_says() -> None:
+    """Ordinary and damaged ones alike: changed octets, cut out and doubled ones."""
+    rng = Random(29)
+    accepted = 0
+    for number in range(4_000):
+        message = bytearray(HELLO[5:])
+        for _ in range(rng.randrange(4)):
+            at = rng.randrange(4, len(message))
+            match rng.randrange(4):
+                case 0:
+                    message[at] = rng.randrange(256)
+                case 1:
+                    message[at] = (message[at] + rng.choice((-1, 1))) % 256
+                case 2:
+                    del message[at : at + rng.randrange(1, 9)]
+                case _:
+                    message[at:at] = message[at : at + rng.randrange(1, 9)]
+            message[1:4] = (len(message) - 4).to_bytes(3)
+        found, plain = peek(in_records(bytes(message))), read_plainly(bytes(message))
+        if plain is None:
+            assert isinstance(found, Failure), number
+        elif isinstance(found, ClientHello):
+            name, protocols, versions = plain
+            accepted += 1
+            assert found.server_name == (None if name is None else normalise(name)), number
+            assert found.alpn == protocols, number
+            assert found.offers_tls13 == (0x304 in versions), number
+    assert accepted > 500
 
 
 @given(st.binary(max_size=64), st.lists(st.integers(0, 64), max_size=6))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from ipaddress import ip_network
+from random import Random
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -13,7 +15,8 @@ from hypothesis import strategies as st
 from edge.http.error_responses import CUT_OFF, NOT_ENROLLED, ErrorResponse
 from edge.http.forwarded import Client
 from edge.http.request import HeadLimits, RequestHead, parse
-from edge.proxy.log_lines import CombinedLines, JsonLines, LineFormat, LoggedConnection
+from edge.proxy.exchange import Exchange
+from edge.proxy.log_lines import CombinedLines, JsonLines, LineFormat, LoggedConnection, _of_exchange
 from tests.unit.edge.test_mapping import PLAIN
 
 
@@ -31,8 +34,8 @@ class Exchanged:
     reason: str = ""
 
 
-def read(*lines: str, target: str = "/a?secret") -> RequestHead:
-    head = "\r\n".join((f"GET {target} HTTP/1.1", "Host: shop.example.com", *lines, "", ""))
+def read(*lines: str, target: str = "/a?secret", host: str = "shop.example.com") -> RequestHead:
+    head = "\r\n".join((f"GET {target} HTTP/1.1", f"Host: {host}", *lines, "", ""))
     return parse(head.encode("latin-1"), HeadLimits())
 
 
@@ -128,3 +131,29 @@ def test_no_value_of_a_client_breaks_a_line(value: str, path: str) -> None:
     assert stated["path"].encode() == head.path
     assert stated["id"] == request_id
     assert combined(head=head).count(b'"') == 6
+
+
+def test_a_line_made_of_what_repeats_is_the_line_of_the_plain_encoder() -> None:
+    """Two tenants' requests in turn on a few connections, some of a trusted proxy: each line states its own."""
+    rng = Random(29)
+    lines = JsonLines("node", user_agent=True)
+    trusted = (ip_network("192.0.2.0/24"),)
+    connections = [
+        LoggedConnection(Client("192.0.2.1", secure=True, trusted_proxies=proxies), b"https", tls, protocol)
+        for proxies in ((), trusted)
+        for tls, protocol in (("TLSv1.3", ""), ("", "HTTP/2.0"))
+    ]
+    routes = [replace(PLAIN, domain=f"{name}.example.com", application_id=name) for name in "ab"]
+    for _ in range(2000):
+        connection, route = rng.choice(connections), rng.choice(routes)
+        agent, forwarded_for = rng.choice(("a/1", "b/1", "a/10", "\xe9", '"')), rng.choice(("198.51.100.1", "x"))
+        fields = [f"User-Agent: {agent}", "Accept: x", f"X-Forwarded-For: {forwarded_for}"]
+        rng.shuffle(fields)
+        head = read(*fields[rng.randrange(2) :], target=rng.choice(("/a?b", "/" + "p" * 1500, '/"')), host=route.domain)
+        exchange = cast(
+            "Exchange", Exchanged(route, 10.0, 10 + rng.random(), rng.choice((0.0, 10.5)), rng.randrange(9))
+        )
+        at, request_id = rng.randrange(9000) / 1024, rng.choice(("0a", '"')) if connection.is_trusted else "0a"
+        line = lines.line(connection, at, 200, request_id, head, 5, exchange, None)
+        plain = lines._entry(connection, at, 200, request_id, head, 5) | _of_exchange(exchange)
+        assert list(orjson.loads(line).items()) == list(orjson.loads(orjson.dumps(plain)).items())

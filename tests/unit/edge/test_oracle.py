@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from edge.proxy.client_connection import ClientConnection
 from edge.proxy.request_memory import RequestMemory
+from edge.routing.response_template import ResponseTemplate
 from tests.unit.edge import messages, oracle
 from tests.unit.edge.corpus import REQUESTS, RESPONSES
 from tests.unit.edge.link import Link
@@ -51,6 +52,46 @@ def test_saved_responses(link: Link, name: str) -> None:
         judge_responses(link, [b"GET /0 HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"], [Script(pieces)])
         came = bytes(link.client.sent)
         assert f" {status} ".encode() in came if status else not came.endswith(b"0\r\n\r\n")
+
+
+def numbered(message: bytes) -> list[bytes]:
+    """Return messages like this one, with a field more, which differs: enough for a template to be learnt and used."""
+    return [message.replace(b"\r\n\r\n", b"\r\nX-Number: %d\r\n\r\n" % number, 1) for number in range(8)]
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> list[object]:
+    """Return the list of what the method will have returned, but for False and None."""
+    returned: list[object] = []
+    method = getattr(owner, name)
+
+    def count(*arguments: object, **named: object) -> object:
+        result = method(*arguments, **named)
+        if result is not None and result is not False:
+            returned.append(result)
+        return result
+
+    monkeypatch.setattr(owner, name, count)
+    return returned
+
+
+def test_saved_requests_mean_the_same_where_templates_read_them(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    recalled = count_calls(monkeypatch, RequestMemory, "recall")
+    uploads = count_calls(monkeypatch, RequestMemory, "recall_upload")
+    for stream, _ in REQUESTS.values():
+        if len(stream) < 2000:
+            for neighbour in numbered(stream):
+                judge_requests(link, [neighbour])
+    assert recalled
+    assert uploads
+
+
+def test_saved_responses_mean_the_same_where_templates_read_them(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    rewritten = count_calls(monkeypatch, ResponseTemplate, "rewrite")
+    for answer, _ in RESPONSES.values():
+        if len(answer) < 2000:
+            for neighbour in numbered(answer):
+                judge_responses(link, [b"GET /0 HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"], [Script([neighbour])])
+    assert rewritten
 
 
 @generated

@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
 import pytest
@@ -138,6 +139,20 @@ def test_records_are_followed_however_they_arrive(tmp_path: Path, piece_bytes: i
     for begin in range(0, len(data), piece_bytes):
         here.receive(data[begin : begin + piece_bytes])
     assert here.inner.data == b"".join(b"%d," % n * (n % 90) for n in range(1, 80))
+
+
+def test_records_of_any_size_are_read_whole_one_a_read_or_cut_anywhere(tmp_path: Path) -> None:
+    here, rng = Established(tmp_path, is_server=True), Random(29)
+    sent = b""
+    for _ in range(300):
+        content = rng.randbytes(rng.choice((0, 1, 2, rng.randrange(2_000), rng.randrange(SLICE_BYTES + 1))))
+        record = here.writer.record(content)
+        cut = rng.choice((0, rng.randrange(len(record))))
+        for piece in (record[:cut], record[cut:]):
+            if piece:
+                here.receive(piece)
+        sent += content
+    assert here.inner.data == sent
 
 
 def test_short_reads_of_key_updates_take_many_turns_too(tmp_path: Path) -> None:
