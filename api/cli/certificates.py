@@ -40,6 +40,7 @@ app.command()(replace)
 Domain = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name, as it is enrolled.")]
 
 _FOLLOW_SECONDS = 5.0
+_ROLLOVER_SECONDS = 0.5
 
 
 class Reason(StrEnum):
@@ -130,6 +131,42 @@ def revoke(
     else:
         words = f"{name}'s certificate is being revoked; where it is served, another takes its place first"
     print_result({"domain": name.text, "revoking": True, "reason": reason.value}, words, as_json=as_json)
+
+
+@app.command("roll-account-key")
+def roll_account_key(
+    cancel: Annotated[bool, typer.Option("--cancel", help="Withdraw the request, before any CA was asked.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Change the key of the ACME accounts at every CA, as after it leaked, and wait for that.
+
+    Orders wait meanwhile, for some seconds. Ctrl-C ends the command alone: a monitor does the work.
+    """
+    import asyncio
+
+    from api.cli.database import warn_without_issuer
+    from api.cli.services import run_with_services
+    from api.rights import OPERATOR
+
+    async def work(services: CommandServices) -> bool:
+        if cancel:
+            await services.account_key.cancel(OPERATOR)
+            return False
+        await services.account_key.request(OPERATOR)
+        async with services.database.connection() as connection:
+            await warn_without_issuer(connection)
+        is_requested, shown = True, None
+        while is_requested and not as_json:
+            await asyncio.sleep(_ROLLOVER_SECONDS)
+            is_requested, error = await services.account_key.look(OPERATOR)
+            if error and error != shown:
+                typer.echo(f"it is tried again: {error}", err=True)
+            shown = error
+        return is_requested
+
+    is_changing = run_with_services(work)
+    words = "the request is withdrawn" if cancel else "every CA has taken the new key of its account"
+    print_result({"changing": is_changing}, words, as_json=as_json)
 
 
 @app.command()

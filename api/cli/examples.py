@@ -71,6 +71,7 @@ EXAMPLES: Mapping[str, str] = {
     "certificate use-ours": "certificate use-ours shop.customer.example",
     "certificate list": "certificate list --issuer R11 --before 2026-11-20",
     "certificate replace": "certificate replace --serials revoked.txt",
+    "certificate roll-account-key": "certificate roll-account-key",
     "certificate show": "certificate show shop.customer.example",
     "certificate progress": "certificate progress --follow",
     "certificate renew": "certificate renew shop.customer.example",

@@ -12,6 +12,7 @@ from common.errors import OperatorError
 
 if TYPE_CHECKING:
     from api.errors import Refused
+    from api.services.account_key import AccountKeyService
     from api.services.domain_operations import OperatorOperations
     from api.services.ended_domains import EndedDomains
     from api.services.flow_list import FlowListService
@@ -69,6 +70,13 @@ class CommandServices:
         from api.services.replacements import ReplacementService
 
         return ReplacementService(self.database)
+
+    @property
+    def account_key(self) -> AccountKeyService:
+        """Return the service that changes the key of the ACME accounts."""
+        from api.services.account_key import AccountKeyService
+
+        return AccountKeyService(self.database)
 
     @property
     def own_certificates(self) -> OwnCertificateService:

@@ -1,12 +1,13 @@
 """ACME accounts as rows: the one key they share, and where each CA keeps the account.
 
-Owns the SQL of ``acme_key`` and ``acme_accounts``. The key arrives and stays sealed; edges get its thumbprint,
-which is public, by the change feed.
+Owns the SQL of ``acme_key``, ``acme_key_rollover`` and ``acme_accounts``. The key arrives and stays sealed; edges get
+its thumbprint, which is public, by the change feed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from common.db.session import Connection
 
@@ -27,6 +28,12 @@ async def find_key(connection: Connection) -> SealedKey | None:
     return None if row is None else SealedKey(row["private_key"], row["thumbprint"])
 
 
+async def has_key(connection: Connection) -> bool:
+    """Return whether any monitor has made the account key yet."""
+    found: bool = await connection.fetchval("select exists (select thumbprint from acme_key)")
+    return found
+
+
 async def keep_key(connection: Connection, key: SealedKey) -> None:
     """Store the key unless there is one already; of several monitors that start at once, the first one's is kept."""
     await connection.execute(
@@ -34,6 +41,65 @@ async def keep_key(connection: Connection, key: SealedKey) -> None:
         key.private_key,
         key.thumbprint,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Rollover:
+    """A requested change of the account key. `key` is the next one, once a monitor has made it."""
+
+    requested_at: datetime
+    key: SealedKey | None
+    last_error: str | None
+
+
+async def request_rollover(connection: Connection) -> None:
+    """Request another account key; a request that stands stays."""
+    await connection.execute("insert into acme_key_rollover default values on conflict do nothing")
+
+
+async def cancel_rollover(connection: Connection) -> bool:
+    """Remove a request that no CA was asked for yet, and return whether there was one."""
+    removed = await connection.execute("delete from acme_key_rollover where thumbprint is null")
+    return bool(removed != "DELETE 0")
+
+
+async def find_rollover_error(connection: Connection) -> tuple[bool, str | None]:
+    """Return whether a change of the key is requested, and what has kept it from going on."""
+    row = await connection.fetchrow("select last_error from acme_key_rollover")
+    return row is not None, None if row is None else row["last_error"]
+
+
+async def find_rollover(connection: Connection) -> Rollover | None:
+    """Return the requested change of the key, or None."""
+    row = await connection.fetchrow("select requested_at, private_key, thumbprint, last_error from acme_key_rollover")
+    if row is None:
+        return None
+    key = None if row["thumbprint"] is None else SealedKey(row["private_key"], row["thumbprint"])
+    return Rollover(row["requested_at"], key, row["last_error"])
+
+
+async def keep_next_key(connection: Connection, key: SealedKey) -> None:
+    """Store the key that CAs are to be asked to take; of several monitors, the first one's is kept."""
+    await connection.execute(
+        "update acme_key_rollover set private_key = $1, thumbprint = $2, last_error = null where thumbprint is null",
+        key.private_key,
+        key.thumbprint,
+    )
+
+
+async def record_rollover_error(connection: Connection, words: str) -> None:
+    """Store what keeps the change of the key from going on."""
+    await connection.execute("update acme_key_rollover set last_error = $1", words)
+
+
+async def finish_rollover(connection: Connection, thumbprint: str) -> None:
+    """Put the next key, which has this thumbprint and every CA has taken, in place of the one so far."""
+    await connection.execute(
+        "update acme_key set private_key = next.private_key, thumbprint = next.thumbprint, created_at = now()"
+        " from acme_key_rollover next where next.thumbprint = $1",
+        thumbprint,
+    )
+    await connection.execute("delete from acme_key_rollover where thumbprint = $1", thumbprint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ SEALED_COLUMNS: tuple[SealedColumn, ...] = tuple(
             ("applications", "signature_key", ("id",), application_secrets.signature_key_identity),
             ("applications", "previous_signature_key", ("id",), application_secrets.signature_key_identity),
             ("acme_key", "private_key", ("thumbprint",), _account),
+            ("acme_key_rollover", "private_key", ("thumbprint",), _account),
             ("domain_connect_keys", "private_key", ("label",), domain_connect_keys.key_identity),
             ("orders", "placed_key", ("domain",), certificates.key_identity),
             ("certificates", "private_key", ("domain", "application_id"), certificates.key_identity),

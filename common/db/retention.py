@@ -152,6 +152,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
     {
         "acme_accounts": "one row for each CA and account key",
         "acme_key": "one row",
+        "acme_key_rollover": "one row",
         "acme_delegations": "one row for each application and domain that asked for a delegation",
         "alembic_version": "one row",
         "applications": "made and deleted by operators and owners; an organisation's owners make 1,000 at most",

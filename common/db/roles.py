@@ -86,6 +86,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             **_BOTH,
             "acme_accounts": _READ,
             "acme_key": _READ,
+            "acme_key_rollover": "select, insert, delete",
             "answered_challenges": _ADD,
             "applications": _ALL,  # the dashboard makes and deletes them
             "audit": _ADD,  # what is written there stays
@@ -111,7 +112,8 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
         "monitor": {
             **_BOTH,
             "acme_accounts": _ALL,
-            "acme_key": _ADD,
+            "acme_key": "select, insert, update",
+            "acme_key_rollover": _ALL,
             "answered_challenges": "select, update, delete",  # retention erases them
             "applications": "select, update",
             "audit": "select, insert, update, delete",  # retention erases them
@@ -138,6 +140,7 @@ HIDDEN: Mapping[Role, Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "edge": {"monitor_nodes": ("host", "issuer")},
         "api": {
             "acme_key": ("private_key",),
+            "acme_key_rollover": ("private_key",),
             "certificates": ("private_key",),
             "orders": ("placed_key",),
             "own_certificates": ("private_key",),

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import asyncio
 
+import orjson
 from acme import messages
+from acme.jws import JWS
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from josepy.interfaces import JSONDeSerializable
 from josepy.json_util import encode_b64jose
+from josepy.jwa import ES256
 from josepy.jwk import JWKEC
 
 from common.db import acme_accounts
@@ -27,6 +31,8 @@ from monitor.certificates.issuer import IssuanceFailed
 
 _log = get_logger("monitor.certificates.acme")
 
+_ROLLOVER_SECONDS = 2.0
+
 
 async def open_key(database: Database, keyring: Keyring) -> JWKEC:
     """Return the account key, created if there is none; the change feed carries its thumbprint to the edges.
@@ -36,9 +42,17 @@ async def open_key(database: Database, keyring: Keyring) -> JWKEC:
     async with database.transaction() as connection:
         kept = await acme_accounts.find_key(connection)
         if kept is None:
-            await acme_accounts.keep_key(connection, _new_key(keyring))
+            await acme_accounts.keep_key(connection, new_key(keyring))
             kept = await acme_accounts.find_key(connection)
     assert kept is not None, "there is one from here on"
+    return open_sealed(kept, keyring)
+
+
+def open_sealed(kept: SealedKey, keyring: Keyring) -> JWKEC:
+    """Open a stored account key.
+
+    Raises: `OperatorError`.
+    """
     try:
         key = load_pem_private_key(keyring.open(kept.private_key, KEY_IDENTITY), None)
     except SecretUnreadable as error:
@@ -51,11 +65,18 @@ def thumbprint(key: JWKEC) -> str:
     return encode_b64jose(key.thumbprint())
 
 
-def _new_key(keyring: Keyring) -> SealedKey:
+def new_key(keyring: Keyring) -> SealedKey:
     """Generate an account key and seal it."""
     key = ec.generate_private_key(ec.SECP256R1())
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return SealedKey(keyring.seal(secret, KEY_IDENTITY), thumbprint(JWKEC(key=key)))
+
+
+def _sign_key_change(url: str, account_url: str, old: JWKEC, new: JWKEC) -> JSONDeSerializable:
+    """Return the inner request of a key change, which the new key signs (RFC 8555 §7.3.5)."""
+    inner = {"account": account_url, "oldKey": old.public_key().to_partial_json()}
+    signed: JSONDeSerializable = JWS.sign(orjson.dumps(inner), new, ES256, None, url)
+    return signed
 
 
 class AcmeAccount:
@@ -68,6 +89,7 @@ class AcmeAccount:
         self,
         database: Database,
         transport: Transport,
+        keyring: Keyring,
         *,
         email: str | None,
         external: ExternalAccount | None,
@@ -76,12 +98,80 @@ class AcmeAccount:
         """Create the account's state; `caa_identities` replace the CAA names that the CA does not state."""
         self._database = database
         self._transport = transport
+        self._keyring = keyring
         self._email = email
         self._external = external
         self._caa_identities = caa_identities
         self._identity: Identity | None = None
         self._gone: str | None = None
         self._lock = asyncio.Lock()
+
+    async def refresh(self) -> None:
+        """Take the present account key, in case it was changed since the last time.
+
+        Raises: `IssuanceFailed` while CAs are being asked to take the next one, or where it cannot be opened;
+            `DatabaseUnavailable`.
+        """
+        async with self._database.connection() as connection:
+            rollover = await acme_accounts.find_rollover(connection)
+            kept = await acme_accounts.find_key(connection)
+        if rollover is not None and rollover.key is not None:
+            words = f": {rollover.last_error}" if rollover.last_error else ""
+            raise IssuanceFailed(
+                f"the key of our accounts is being changed{words}",
+                retry_after_seconds=_ROLLOVER_SECONDS,
+                kind="rate_limited",
+            )
+        if kept is not None and kept.thumbprint != thumbprint(self._transport.key):
+            try:
+                self._transport.key = open_sealed(kept, self._keyring)
+            except OperatorError as error:
+                raise IssuanceFailed(str(error), kind="unavailable") from error
+
+    async def find_key_change(self) -> str:
+        """Return where the CA takes another key of the account.
+
+        Raises: `IssuanceFailed` for one that takes none, or cannot be asked.
+        """
+        try:
+            url: str = (await self._transport.directory())["keyChange"]
+        except KeyError as error:
+            raise IssuanceFailed(f"{self._transport.authority} changes no keys of accounts") from error
+        return url
+
+    async def roll(self, old: JWKEC, new: JWKEC) -> None:
+        """Have the CA take the new key for the account (RFC 8555 §7.3.5), unless it has, or knows no account of ours.
+
+        Raises: `IssuanceFailed`, `DatabaseUnavailable`.
+        """
+        async with self._database.connection() as connection:
+            known = await acme_accounts.find_identity(connection, self._transport.directory_url)
+        if known is None or await self._is_known_by(new):
+            return
+        url = await self.find_key_change()
+        try:
+            await self._transport.post(
+                url,
+                _sign_key_change(url, known.account_url, old, new),
+                account_url=known.account_url,
+                is_repeatable=False,
+                key=old,
+            )
+        except AcmeProblem as problem:
+            raise failure(problem, self._transport.authority) from problem
+        _log.info("the CA has taken another key of the account", authority=self._transport.authority)
+
+    async def _is_known_by(self, key: JWKEC) -> bool:
+        """Return whether the CA knows an account by the key (§7.3.1)."""
+        directory = await self._transport.directory()
+        asked = messages.NewRegistration(only_return_existing=True)
+        try:
+            await self._transport.post(directory["newAccount"], asked, account_url=None, key=key)
+        except AcmeProblem as problem:
+            if problem.code == "accountDoesNotExist":
+                return False
+            raise failure(problem, self._transport.authority) from problem
+        return True
 
     async def identity(self) -> Identity:
         """Return the account and the CA's CAA names of today; register an account if there is none.

@@ -84,6 +84,7 @@ class AcmeIssuer:
         A failure has `is_open` set when the order stands at the CA and is to be continued there.
         """
         with phases.timed("order"):
+            await self._account.refresh()
             found = await self._find(domain, journal.placed, phases)
             course, order, placed = found or await self._place(domain, phases, journal, replaces)
         try:
@@ -118,6 +119,7 @@ class AcmeIssuer:
         Raises: `IssuanceFailed`.
         """
         directory = await self._transport.directory()
+        await self._account.refresh()
         leaf = x509.load_pem_x509_certificate(issued.chain.encode("ascii"))
         revocation = messages.Revocation(certificate=leaf, reason=reason)
         try:

@@ -25,6 +25,7 @@ from common.trust import authority_trust
 from common.version import VERSION
 from monitor.certificates.acme.account import AcmeAccount, open_key, thumbprint
 from monitor.certificates.acme.issuer import AcmeIssuer
+from monitor.certificates.acme.rollover import KeyRollover
 from monitor.certificates.acme.transport import Transport, session_timeout
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.issuers import Issuers
@@ -59,10 +60,11 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
     )
     headers = {"User-Agent": f"frontage/{VERSION}"}  # RFC 8555 §6.1
     async with aiohttp.ClientSession(connector=connector, timeout=session_timeout(), headers=headers) as session:
-        issuers = []
+        issuers, accounts = [], []
         for directory in settings.acme_directory:
             transport = Transport(session, directory, key, clock)
-            account = _account(settings, database, transport, directory)
+            account = _account(settings, database, transport, keyring, directory)
+            accounts.append(account)
             issuers.append(
                 AcmeIssuer(
                     transport,
@@ -75,20 +77,28 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
         _log.info(
             "certificates are ordered from", directories=list(settings.acme_directory), thumbprint=thumbprint(key)
         )
-        registering = asyncio.create_task(_register_accounts(issuers), name="acme: register accounts")
+        rollover = KeyRollover(database, keyring, accounts)
+        tasks = [
+            asyncio.create_task(_register_accounts(issuers), name="acme: register accounts"),
+            asyncio.create_task(rollover.run(), name="acme: change the account key"),
+        ]
         try:
             yield Issuers(issuers, _make_caa_lookup(settings), clock)
         finally:
-            registering.cancel()
-            await asyncio.gather(registering, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _account(settings: Settings, database: Database, transport: Transport, directory: str) -> AcmeAccount:
+def _account(
+    settings: Settings, database: Database, transport: Transport, keyring: Keyring, directory: str
+) -> AcmeAccount:
     """Create the account at the CA of that directory."""
     authority = urlsplit(directory).netloc
     return AcmeAccount(
         database,
         transport,
+        keyring,
         email=settings.acme_email,
         external=next((each for each in settings.acme_eab if each.authority == authority), None),
         caa_identities=settings.acme_caa_identities,

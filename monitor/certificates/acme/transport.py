@@ -127,14 +127,17 @@ class Transport:
         account_url: str | None,
         accept: str = "application/json",
         is_repeatable: bool = True,
+        key: JWKEC | None = None,
     ) -> CaResponse:
         """Post `payload`, None for a POST-as-GET; without `account_url` the request carries the key itself (``jwk``).
+
+        `key` signs in place of the account's own.
 
         Raises: `AcmeProblem` for a refusal with a status below 500; `IssuanceFailed`; `Unavailable` where the CA did
         not answer.
         """
         text = b"" if payload is None else payload.json_dumps().encode()
-        signed = _Signed(self.key, text, account_url, accept)
+        signed = _Signed(key or self.key, text, account_url, accept)
         return await self._send_with_retries("POST", url, signed, tries=_TRIES if is_repeatable else 1)
 
     def unreadable(self, what: str) -> IssuanceFailed:

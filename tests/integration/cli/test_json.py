@@ -15,7 +15,8 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from api.cli.__main__ import app
-from common.db import edge_nodes, passkeys, users
+from common.db import acme_accounts, edge_nodes, passkeys, users
+from common.db.acme_accounts import SealedKey
 from common.db.pool import Database
 from tests.certificates import Authority, pem
 from tests.integration.cli import frontage
@@ -270,6 +271,12 @@ async def type_about_certificates(operator: Operator, database: Database, tmp_pa
     chain.write_text(pem(authority.leaf(request, parts.DOMAIN), authority.intermediate))
     await run("certificate bring", parts.DOMAIN, "--certificate", str(chain))
     assert (await run("certificate use-ours", parts.DOMAIN))["source"] == "ours"
+    assert [each["domain"] for each in (await run("certificate list"))["certificates"]] == [parts.DOMAIN]
+    assert (await run("certificate replace", "--before", "2026-01-01"))["requested"] == 0
+    for requested, option in ((True, ()), (False, ("--cancel",))):
+        async with database.connection() as connection:
+            await acme_accounts.keep_key(connection, SealedKey(b"sealed", "thumbprint"))
+        assert await run("certificate roll-account-key", *option) == {"changing": requested}
     for command in (
         "certificate limits",
         "certificate progress",

@@ -1,0 +1,133 @@
+"""The key of the accounts changed at Pebble, and a monitor that dies at any step of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.lab.pebble import Pebble
+from bench.lab.ports import free_ports
+from common.db import acme_accounts
+from common.db.pool import Database
+from common.secrets import Keyring
+from monitor.certificates.acme.account import AcmeAccount
+from monitor.certificates.acme.rollover import KeyRollover
+from monitor.certificates.issuer import IssuanceFailed
+from tests.waiting import until
+
+from .parts import Answering, Attempts, opened
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Orders that run are not waited for."""
+    make = KeyRollover.__init__
+    monkeypatch.setattr(KeyRollover, "__init__", lambda *given: make(*given, orders_end_seconds=0.0))
+
+
+async def request(database: Database) -> None:
+    async with database.transaction() as connection:
+        await acme_accounts.request_rollover(connection)
+
+
+async def accounts(database: Database) -> tuple[str, str, bool]:
+    """The key's thumbprint, the account's URL by it, and whether a change is requested."""
+    async with database.connection() as connection:
+        key = await acme_accounts.find_key(connection)
+        rows = await connection.fetch("select distinct url from acme_accounts")
+        is_requested, _ = await acme_accounts.find_rollover_error(connection)
+    assert key is not None
+    [row] = rows
+    return key.thumbprint, row["url"], is_requested
+
+
+async def until_rolled(database: Database, answering: Answering) -> None:
+    async def is_rolled() -> bool:
+        return not (await accounts(database))[2]
+
+    await until(is_rolled)
+    answering.thumbprint = (await accounts(database))[0]
+
+
+async def test_another_key_is_used_with_the_same_account(
+    pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
+) -> None:
+    async with (
+        opened(pebble, database, keyring, answering) as issuer,
+        opened(pebble, database, keyring, answering) as other_monitor,
+    ):
+        await Attempts().by(issuer)
+        before, url, _ = await accounts(database)
+        await request(database)
+        await until_rolled(database, answering)
+        await Attempts().by(issuer)
+        await Attempts("other.customer.example").by(other_monitor)
+    after, same, _ = await accounts(database)
+    assert after != before
+    assert same == url, "the CA keeps the account"
+
+
+class Died(BaseException):
+    """As kill -9: nothing that follows runs."""
+
+
+@pytest.mark.parametrize(
+    ("where", "step"), [(AcmeAccount, "roll"), (acme_accounts, "finish_rollover")], ids=["before the CA", "after it"]
+)
+async def test_a_monitor_that_dies_leaves_it_to_another(
+    pebble: Pebble,
+    database: Database,
+    keyring: Keyring,
+    answering: Answering,
+    monkeypatch: pytest.MonkeyPatch,
+    where: object,
+    step: str,
+) -> None:
+    deaths = []
+
+    async def die(*_: object) -> None:
+        deaths.append(step)
+        raise Died
+
+    async def has_died() -> bool:
+        return bool(deaths)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, step, die)
+        async with opened(pebble, database, keyring, answering) as issuer:
+            await Attempts().by(issuer)
+            old, url, _ = await accounts(database)
+            await request(database)
+            await until(has_died)
+            with pytest.raises(IssuanceFailed, match="is being changed"):
+                await Attempts().by(issuer)
+    assert await accounts(database) == (old, url, True)
+    async with opened(pebble, database, keyring, answering) as issuer:
+        await until_rolled(database, answering)
+        await Attempts().by(issuer)
+    new, same, _ = await accounts(database)
+    assert (new != old, same) == (True, url)
+
+
+async def test_a_ca_that_is_away_is_waited_for_before_any_is_asked(
+    pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
+) -> None:
+    async with opened(pebble, database, keyring, answering) as issuer:
+        await Attempts().by(issuer)
+    [away] = free_ports(1)
+    directories = pebble.directory, f"https://127.0.0.1:{away}/dir"
+
+    async def reason() -> str:
+        async with database.connection() as connection:
+            return (await acme_accounts.find_rollover_error(connection))[1] or ""
+
+    async with opened(pebble, database, keyring, answering, *directories) as issuer:
+        await request(database)
+
+        async def is_told() -> bool:
+            return await reason() == "127.0.0.1 cannot be connected to"
+
+        await until(is_told)
+        await Attempts().by(issuer)
+        async with database.connection() as connection:
+            assert await acme_accounts.cancel_rollover(connection)
+    assert not (await accounts(database))[2]
