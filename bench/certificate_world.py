@@ -51,7 +51,7 @@ class RoleProcess:
         self.role = role
         self.log = log
         self.settings: Settings = load(environ)
-        self._environ = environ
+        self.environ = environ
         self._within = tuple(within)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -68,7 +68,7 @@ class RoleProcess:
         """
         with self.log.open("ab") as log:
             self._process = spawn(
-                [*self._within, *role_argv(self.role)], env=self._environ, stdout=subprocess.PIPE, stderr=log
+                [*self._within, *role_argv(self.role)], env=self.environ, stdout=subprocess.PIPE, stderr=log
             )
         assert self._process.stdout is not None
         async with asyncio.timeout(_READY_SECONDS):
@@ -88,7 +88,7 @@ class RoleProcess:
 
     def with_variables(self, **variables: str) -> RoleProcess:
         """Return another process of this role, not started, with these variables in its environment."""
-        return RoleProcess(self.role, {**self._environ, **variables}, self.log, self._within)
+        return RoleProcess(self.role, {**self.environ, **variables}, self.log, self._within)
 
     async def kill(self) -> None:
         """Kill the process with SIGKILL, if it runs."""

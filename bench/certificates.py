@@ -20,14 +20,14 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from api.cli.database import prepare
@@ -81,7 +81,7 @@ def main() -> None:
         sys.exit(f"bench.certificates: {error}")
     except KeyboardInterrupt:
         sys.exit(1)
-    console.print(_table(figures))
+    console.print(figures_table("Certificates", figures))
     path = output.write("certificates", {"figures": [asdict(figure) for figure in figures]})
     console.print(f"written to {path}")
 
@@ -191,17 +191,8 @@ async def _crowd(world: CertificateWorld, progress: Progress, count: int) -> lis
     domains = [f"shop.crowd{number}.example" for number in range(count)]
     orders_before = pebble_orders(world)
     task = progress.add_task("a crowd", total=count)
-    left = iter(domains)
     begun_at = time.perf_counter()
-
-    async def secure() -> None:
-        for domain in left:
-            await world.partner.secure(domain)
-
-    async with asyncio.TaskGroup() as posting:
-        for _ in range(_AT_ONCE):
-            posting.create_task(secure())
-        await _until_live(world, domains, progress, task)
+    await secure_all(world, domains, on_live=lambda live: progress.update(task, completed=live))
     seconds = time.perf_counter() - begun_at
     progress.remove_task(task)
     ordered = pebble_orders(world) - orders_before
@@ -224,18 +215,33 @@ async def _crowd(world: CertificateWorld, progress: Progress, count: int) -> lis
     ]
 
 
-async def _until_live(world: CertificateWorld, domains: list[str], progress: Progress, task: TaskID) -> None:
-    """Wait until the certificates of all domains are live.
+async def secure_all(
+    world: CertificateWorld, domains: list[str], *, on_live: Callable[[int], None] = lambda _: None
+) -> None:
+    """Secure the domains at once, and wait until their certificates are live; `on_live` is called with their number.
 
     Raises: `OperatorError` when they are not in time.
     """
+    left = iter(domains)
+
+    async def secure() -> None:
+        for domain in left:
+            await world.partner.secure(domain)
+
+    async with asyncio.TaskGroup() as posting:
+        for _ in range(_AT_ONCE):
+            posting.create_task(secure())
+        await _until_live(world, domains, on_live)
+
+
+async def _until_live(world: CertificateWorld, domains: list[str], on_live: Callable[[int], None]) -> None:
     deadline = time.monotonic() + _CROWD_SECONDS
     while True:
         async with world.database.connection() as connection:
             live = await connection.fetchval(
                 "select count(*) from certificates where domain = any($1) and live_at >= issued_at", domains
             )
-        progress.update(task, completed=live)
+        on_live(live)
         if live == len(domains):
             return
         if time.monotonic() > deadline:
@@ -329,8 +335,9 @@ def _p99(seconds: list[float]) -> float:
     return sorted(seconds)[-(-len(seconds) * 99 // 100) - 1]
 
 
-def _table(figures: list[CertificateFigure]) -> Table:
-    table = Table(title="Certificates", box=box.SIMPLE_HEAD)
+def figures_table(title: str, figures: list[CertificateFigure]) -> Table:
+    """Return the table of the figures, each with its goal."""
+    table = Table(title=title, box=box.SIMPLE_HEAD)
     for title in ("", "measured", "goal", ""):
         table.add_column(title)
     for figure in figures:
