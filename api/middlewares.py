@@ -41,6 +41,7 @@ from api.operations import BY_ROUTE, OPERATIONS, Operation
 from api.rate_limits import RateLimits
 from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, HAS_FAILED, RATE_LIMIT, REQUEST_ID, TENANT
 from api.responses import respond
+from api.schemas.queries import METADATA
 from common.actors import Actor, acting
 from common.clock import Clock
 from common.db.outages import level_of
@@ -287,6 +288,12 @@ def _is_open(route: str) -> bool:
     return route in OPEN_ROUTES or route == _DASHBOARD or route.startswith(f"{_DASHBOARD}/")
 
 
+def _unknown(query: Collection[str], known: Collection[str]) -> str | None:
+    """Return a parameter that is not known; what follows `metadata.` is a key of the application's."""
+    of_metadata = METADATA if f"{METADATA}key" in known else "\0"
+    return next((name for name in query if name not in known and not name.startswith(of_metadata)), None)
+
+
 def understood(queries: Mapping[tuple[str, str], Collection[str]]) -> Middleware:
     """Return the middleware that refuses query parameters which the call does not take.
 
@@ -296,7 +303,7 @@ def understood(queries: Mapping[tuple[str, str], Collection[str]]) -> Middleware
     @web.middleware
     async def understand_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         known = queries.get((request.method, _route_of(request)))
-        if known is not None and (unknown := next((name for name in request.query if name not in known), None)):
+        if known is not None and (unknown := _unknown(request.query, known)):
             hint = f"known here: {', '.join(sorted(known))}" if known else "this call takes no query parameters"
             raise Refused(invalid_parameter(unknown[:_LONGEST_NAME]), hint=hint)
         return await handler(request)

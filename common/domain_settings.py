@@ -16,12 +16,14 @@ from typing import Any, Final
 class DomainSettings:
     """The settings of a domain under a product. None: not given, so the application's own applies.
 
-    `root_path_access` is Power's. `redirect_to` is Secure's; in a change, the empty text ends the redirect.
+    `root_path_access` is Power's. `redirect_to` is Secure's; in a change, the empty text ends the redirect. `metadata`
+    are the application's notes (`common.metadata`); in a change, they take the place of all of before.
     """
 
     application_url: str | None = None
     root_path_access: tuple[str, ...] | None = None
     redirect_to: str | None = None
+    metadata: Mapping[str, str] | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> DomainSettings:
@@ -55,6 +57,7 @@ _JSON_NAMES: Final = {
     "application_url": "applicationUrl",
     "root_path_access": "powerRootPathAccess",
     "redirect_to": "redirectTo",
+    "metadata": "metadata",
 }
 
 

@@ -71,6 +71,8 @@ class Application(TypedDict):
     """Of refused changes of Power and Secure: always 502, or as HTTP has them."""
     responsePolicy: ResponsePolicy | None
     """Fields that responses carry where the origin sends none of that name."""
+    metadataFields: list[str]
+    """Keys of domains' `metadata` that origins get, each as `X-Service-Metadata-` and the key."""
     errorPage: str | None
     tier: str
     connect: bool
@@ -156,6 +158,7 @@ def application_answer(
         "http2": application.http2,
         "errorStatus": application.error_status,
         "responsePolicy": response_policy(application.response_policy),
+        "metadataFields": list(application.metadata_fields),
         "errorPage": error_page,
         "tier": application.tier,
         "connect": application.connect,

@@ -1,8 +1,9 @@
-"""What powered and secured domains have in common as answers: id, times and certificate."""
+"""What powered and secured domains have in common as answers: id, times, certificate and notes."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -39,6 +40,8 @@ class DomainDetails(TypedDict):
     """When its settings were last changed by a call."""
     certificate: CertificateInService | None
     """Null until there is one."""
+    metadata: Mapping[str, str]
+    """The application's notes; empty where it keeps none."""
 
 
 def details(domain: ListedDomain) -> DomainDetails:
@@ -51,6 +54,7 @@ def details(domain: ListedDomain) -> DomainDetails:
         "createdAt": domain.created_at,
         "updatedAt": domain.updated_at,
         "certificate": certificate,
+        "metadata": {**(domain.metadata or {})},
     }
 
 

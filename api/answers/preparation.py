@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -37,6 +37,8 @@ class DomainPreparation(TypedDict):
     """Why it waits although the delegation is seen: a code, as of a refused enrolment."""
     records: list[RecordToSet]
     certificate: CertificateInService | None
+    metadata: Mapping[str, str]
+    """The application's notes; empty where it keeps none."""
     expiresAt: datetime
     """A repeated POST moves it on."""
     preparedAt: datetime | None
@@ -62,6 +64,7 @@ def preparation_answer(prepared: PreparedDomain, notices: Iterable[Notice] = ())
         "certificate": None
         if certificate is None
         else {"issuer": certificate.issuer, "expiresAt": certificate.not_after},
+        "metadata": {**(found.settings.metadata or {})},
         "expiresAt": found.expires_at,
         "preparedAt": found.prepared_at,
         "activeAt": found.active_at,

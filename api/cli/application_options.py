@@ -167,6 +167,17 @@ def root_paths(paths: list[str] | None) -> list[str] | None:
     return paths
 
 
+def metadata_fields(keys: list[str] | None) -> list[str] | None:
+    """With empty ones, which say that a key was given at all."""
+    from api.rules import application_settings as rules
+
+    try:
+        rules.read_metadata_fields(keys or ())
+    except rules.InvalidSetting as error:
+        raise typer.BadParameter(str(error)) from None
+    return keys
+
+
 def _read(text: str | None, read: Callable[[str], str]) -> str | None:
     from api.rules.application_settings import InvalidSetting
 
@@ -258,6 +269,15 @@ ResponsePolicy = Annotated[
         metavar="FILE|none",
         help="Fields that responses carry where the origin sends none of that name: the API's responsePolicy, as JSON.",
         callback=response_policy,
+    ),
+]
+MetadataFields = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metadata-field",
+        metavar="KEY",
+        help='A key of domains\' metadata that origins get as X-Service-Metadata-KEY; repeat it. "" removes all.',
+        callback=metadata_fields,
     ),
 ]
 

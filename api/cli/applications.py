@@ -124,6 +124,7 @@ def set_(
     http2: options.Http2 = None,
     error_status: options.ErrorStatus = None,
     response_policy: options.ResponsePolicy = None,
+    metadata_field: options.MetadataFields = None,
     tier: options.NewTier = None,
     organisation: options.NewOrganisation = None,
     _: AlwaysJson = False,
@@ -148,6 +149,7 @@ def set_(
         buffer_uploads_bytes=buffer_uploads and int(buffer_uploads),
         http2=http2 and http2 is Switch.ON,
         error_status=error_status and error_status.value,
+        metadata_fields=tuple(filter(None, metadata_field)) if metadata_field else None,
         **_response_policy(response_policy),
         tier=tier and tier.value,
     )
@@ -355,6 +357,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "http2": switched(application.http2),
         "errorStatus": application.error_status,
         "responsePolicy": response_policy(application.response_policy),
+        "metadataFields": list(application.metadata_fields),
         "errorPageBytes": error_page_bytes,
         "tier": application.tier,
         "organisationId": application.organisation_id,

@@ -28,13 +28,33 @@ _OPTIONS = {
     "applicationUrl": "--application-url",
     "powerRootPathAccess": "--root-path-access",
     "redirectTo": "--redirect-to",
+    "metadata": "--metadata",
     "dnsRecords": "--record",
     "userId": "--user-id",
 }
 _WORDS: Mapping[Outcome, str] = {"added": "is added", "changed": "is changed", "unchanged": "is as it was"}
 
+
+def notes(given: list[str] | None) -> list[str] | None:
+    """Refuse a note without a key. Raises: `typer.BadParameter`."""
+    if any("=" not in each for each in given or ()):
+        raise typer.BadParameter("a key and a text, such as plan=pro")
+    return given
+
+
+def read_notes(given: list[str] | None) -> dict[str, str] | None:
+    """Return the notes by key; None where none is given."""
+    return dict(each.split("=", 1) for each in given) if given else None
+
+
 DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name.")]
 ApplicationOption = Annotated[str, typer.Option("--application", metavar="ID", help="Whose domain it is.")]
+
+
+MetadataOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=TEXT", help="A note of yours, in place of all of before; once for each.", callback=notes),
+]
 
 
 class EndedProductOption(StrEnum):
@@ -54,12 +74,13 @@ def power(
     root_path_access: Annotated[
         list[str] | None, typer.Option(metavar="PATH", help="A path served from the origin's root; once for each.")
     ] = None,
+    metadata: MetadataOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Serve the application on a domain, or change how; a monitor asks the DNS, then orders the certificate."""
     paths = root_path_access or None
     fields = {"domain": domain, "applicationUrl": application_url, "powerRootPathAccess": paths}
-    _enrol("power", application, fields, as_json=as_json)
+    _enrol("power", application, fields | {"metadata": read_notes(metadata)}, as_json=as_json)
 
 
 def secure(
@@ -69,11 +90,12 @@ def secure(
         str | None, typer.Option(help="The origin to serve it from; without one, the application's.")
     ] = None,
     redirect_to: Annotated[str | None, typer.Option(help="Where to send all visitors instead.")] = None,
+    metadata: MetadataOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a domain HTTPS in front of its origin, or change it; a monitor asks the DNS, then orders the certificate."""
     fields = {"domain": domain, "applicationUrl": application_url, "redirectTo": redirect_to}
-    _enrol("secure", application, fields, as_json=as_json)
+    _enrol("secure", application, fields | {"metadata": read_notes(metadata)}, as_json=as_json)
 
 
 def monitor(

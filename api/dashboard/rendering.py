@@ -113,6 +113,7 @@ class Renderer:
             "step": codes.STEPS.__getitem__,
             "codes": with_codes,
             "changes": lambda entry: changes_in_words(entry.before, entry.after),
+            "metadata_lines": lambda notes: "\n".join(f"{key}={text}" for key, text in notes.items()),
             "unicode_name": words.unicode_name,
             "time": lambda at: _time_element(at, words.ago(at, self.clock.now())),
         }

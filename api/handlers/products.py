@@ -30,6 +30,9 @@ class ProductDomains:
     async def respond_list(self, request: web.Request) -> web.Response:
         """Answer a page of the application's domains, or a part of a sorted or searched list."""
         application, query = application_of(request), queries.parse_list_query(request.query)
+        if isinstance(query, queries.MetadataQuery):
+            found, after = await self.enrolment.list_by_metadata(application, self.product, query)
+            return respond(list_of(self._rendered(found), after, query.size))
         if isinstance(query, queries.PartQuery):
             part = await self.enrolment.list_part(application, self.product, query)
             following = list_cursor.to_text(part.next, query.sort)

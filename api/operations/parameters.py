@@ -24,6 +24,12 @@ SEARCH: Final = Query(
     "Only names that contain this. A part looks through a bounded number of names: it can hold fewer than asked for,"
     " even none, while `next` is not null.",
 )
+METADATA: Final = Query(
+    "metadata.key",
+    TEXT,
+    "Only domains whose `metadata` has this text under the key, which takes the place of `key`: `metadata.plan=pro`."
+    " The answer is a part of the list in the order of names; with `status` it can hold fewer than asked for.",
+)
 AFTER: Final = Query("after", TEXT, "`next` of the part before, with the same `sort`.")
 SORT: Final = Query(
     "sort",

@@ -9,7 +9,7 @@ from api.answers.messages import Message
 from api.answers.power import ChangedPoweredDomain, PoweredDomain, PowerEligibility
 from api.handlers.power import PowerHandlers
 from api.operations.operation import Operation
-from api.operations.parameters import AFTER, DOMAIN, PAGE, PRODUCT_ERRORS, ROOT, SEARCH, SORT
+from api.operations.parameters import AFTER, DOMAIN, METADATA, PAGE, PRODUCT_ERRORS, ROOT, SEARCH, SORT
 from api.schemas import bodies, power
 
 OPERATIONS: Final[tuple[Operation[PowerHandlers], ...]] = (
@@ -21,7 +21,7 @@ OPERATIONS: Final[tuple[Operation[PowerHandlers], ...]] = (
         "Power",
         "List powered domains, or ask whether one is eligible",
         Page[PoweredDomain] | ListOf[PoweredDomain] | PowerEligibility,
-        queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
+        queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, METADATA, AFTER),
         errors=(400,),
     ),
     Operation(

@@ -9,7 +9,7 @@ from api.answers.messages import Message
 from api.answers.secure import ChangedSecuredDomain, SecuredDomain, SslEligibility
 from api.handlers.secure import SecureHandlers
 from api.operations.operation import Operation
-from api.operations.parameters import AFTER, DOMAIN, PAGE, PRODUCT_ERRORS, ROOT, SEARCH, SORT
+from api.operations.parameters import AFTER, DOMAIN, METADATA, PAGE, PRODUCT_ERRORS, ROOT, SEARCH, SORT
 from api.schemas import secure
 
 OPERATIONS: Final[tuple[Operation[SecureHandlers], ...]] = (
@@ -21,7 +21,7 @@ OPERATIONS: Final[tuple[Operation[SecureHandlers], ...]] = (
         "Secure",
         "List secured domains, or ask whether one is eligible",
         Page[SecuredDomain] | ListOf[SecuredDomain] | SslEligibility,
-        queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
+        queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, METADATA, AFTER),
         errors=(400,),
     ),
     Operation(

@@ -29,7 +29,14 @@ class AnyEvent(TypedDict):
     """An ISO 8601 time in UTC; deliveries and replays may be later."""
 
 
-class RecordEvent(AnyEvent):
+class DomainEvent(AnyEvent):
+    """What every event of a domain has."""
+
+    metadata: NotRequired[dict[str, str] | None]
+    """The application's notes of the domain, where it keeps any."""
+
+
+class RecordEvent(DomainEvent):
     """Monitored records are missing, or all of them are back."""
 
     type: Literal["domain.record_missing", "domain.record_restored"]
@@ -43,7 +50,7 @@ class RecordEvent(AnyEvent):
     connect_link: str
 
 
-class FlowEvent(AnyEvent):
+class FlowEvent(DomainEvent):
     """A flow moved on.
 
     The person's part is done, its records are live, they were not within 72 hours, or are taken back.
@@ -66,7 +73,7 @@ class FlowEvent(AnyEvent):
     monitor_status: Literal["pending", "success", "failed", "exempt"]
 
 
-class PowerEvent(AnyEvent):
+class PowerEvent(DomainEvent):
     """A powered domain's certificate went live, or its state changed."""
 
     type: Literal["domain.power"]
@@ -79,7 +86,7 @@ class PowerEvent(AnyEvent):
     reason: NotRequired[str | None]
 
 
-class SecureEvent(AnyEvent):
+class SecureEvent(DomainEvent):
     """A secured domain's certificate went live, or its state changed."""
 
     type: Literal["domain.secure"]
@@ -92,7 +99,7 @@ class SecureEvent(AnyEvent):
     reason: NotRequired[str | None]
 
 
-class PreparedEvent(AnyEvent):
+class PreparedEvent(DomainEvent):
     """Every edge serves a prepared domain with its certificate: its DNS can be pointed here."""
 
     type: Literal["domain.prepared"]
@@ -118,7 +125,7 @@ class OriginEvent(AnyEvent):
     """One of them."""
 
 
-class CertificateExpiringEvent(AnyEvent):
+class CertificateExpiringEvent(DomainEvent):
     """A certificate that the application brought for a domain nears its end."""
 
     type: Literal["domain.certificate_expiring"]
@@ -141,7 +148,7 @@ class RecordToChange(TypedDict):
     value: str
 
 
-class RenewalAtRiskEvent(AnyEvent):
+class RenewalAtRiskEvent(DomainEvent):
     """A CA could not validate the domain now, as it has to for the next renewal."""
 
     type: Literal["domain.renewal_at_risk"]

@@ -12,6 +12,7 @@ from common.addresses import AddressPolicy
 from common.db.error_pages import MAX_PAGE_BYTES
 from common.enrolment.ownership import OwnNames, is_lost_target
 from common.errors import AddressRefused, FrontageError, InvalidName
+from common.metadata import MOST_FIELDS, InvalidMetadata, check_keys
 from common.names import parse_domain, parse_host_name
 from common.urls import MOST_ROOT_PATH_CHARACTERS, InvalidUrl, parse_application_url, parse_webhook_url
 
@@ -141,6 +142,18 @@ def read_root_paths(paths: Sequence[str]) -> tuple[str, ...]:
         if path and not (path.startswith("/") and is_plain):
             raise InvalidSetting(f"{path!r}: a path begins with / and has neither blanks, query nor fragment")
     return tuple(filter(None, paths))
+
+
+def read_metadata_fields(keys: Sequence[str]) -> tuple[str, ...]:
+    """Read the keys of metadata that origins get, and leave out empty ones and repetitions."""
+    wanted = tuple(dict.fromkeys(filter(None, keys)))
+    if len(wanted) > MOST_FIELDS:
+        raise InvalidSetting(f"at most {MOST_FIELDS} keys")
+    try:
+        check_keys(wanted)
+    except InvalidMetadata as error:
+        raise InvalidSetting(str(error)) from error
+    return wanted
 
 
 def read_error_page(content: bytes) -> str:

@@ -62,6 +62,7 @@ class ApplicationChange(Strict):
     error_status: ErrorStatus | None = None
     error_page: str | None = None
     response_policy: ResponsePolicyBody | None = None
+    metadata_fields: list[str] | None = Field(None, max_length=MOST_FIELDS)
 
 
 class ApplicationCreation(Strict):

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from api.errors import DOMAIN_NOT_VALID, Refusal, Refused, invalid_parameter
 from common.domain_settings import DomainSettings
 from common.errors import FrontageError, InvalidName
+from common.metadata import check_metadata
 from common.names import DomainName, parse_domain
 from common.urls import parse_application_url
 
@@ -47,6 +48,16 @@ def _application_url(text: str) -> str:
 
 
 Url = Annotated[str, AfterValidator(_application_url)]
+
+
+def _metadata(given: dict[str, str]) -> dict[str, str]:
+    try:
+        return check_metadata(given)
+    except FrontageError as error:
+        raise ValueError(str(error)) from error
+
+
+Metadata = Annotated[dict[str, str], AfterValidator(_metadata)]
 
 
 def parse_body(raw: bytes, schema: type[Body], not_understood: Refusal, *, context: Any = None) -> Body:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from api.schemas.bodies import ProductBody, Url
+from api.schemas.bodies import Metadata, ProductBody, Url
 from common.urls import MOST_ROOT_PATH_CHARACTERS, MOST_ROOT_PATHS, InvalidUrl, parse_root_path
 
 
@@ -26,6 +26,7 @@ class PowerBody(ProductBody):
 
     application_url: Url = Field(alias="applicationUrl")
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
+    metadata: Metadata | None = None
 
 
 class PowerChange(ProductBody):
@@ -33,3 +34,4 @@ class PowerChange(ProductBody):
 
     application_url: Url | None = Field(None, alias="applicationUrl")
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
+    metadata: Metadata | None = None

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from api.schemas.bodies import Strict, Url
+from api.schemas.bodies import Metadata, Strict, Url
 from api.schemas.power import RootPaths
 from api.schemas.secure import RedirectTarget
 from common.domain_settings import DomainSettings
@@ -21,6 +21,7 @@ class PrepareBody(Strict):
     application_url: Url | None = Field(None, alias="applicationUrl")
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
     redirect_to: RedirectTarget | None = Field(None, alias="redirectTo")
+    metadata: Metadata | None = None
 
     def as_request(self, name: DomainName) -> EnrolmentRequest:
         """Return the enrolment that the body asks for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal, cast, get_args
@@ -15,12 +16,15 @@ from common.db import domain_list_query
 from common.db.domain_list_query import ListKey
 from common.db.domains import Status
 from common.errors import InvalidName
+from common.metadata import KEY
 from common.names import DomainName, parse_domain
 
 DEFAULT_SIZE = 50
 LARGEST_SIZE = 200
 LONGEST_SEARCH = 253
 ListSort = Literal["domain", "-domain", "createdAt", "-createdAt", "expiresAt", "-expiresAt"]
+METADATA = "metadata."
+"""How the parameter begins that asks for a note."""
 _LARGEST_PAGE = 10**9
 _SORTS: dict[ListSort, domain_list_query.Sort] = {
     "domain": "name",
@@ -52,14 +56,27 @@ class PartQuery:
     status: Status | None = None
 
 
-def parse_list_query(query: MultiMapping[str]) -> ListQuery | PartQuery:
-    """Read the query of a list: a page by its number, or a part where it sorts or searches.
+@dataclass(frozen=True, slots=True)
+class MetadataQuery:
+    """A part of the domains that have this note, in the order of names."""
+
+    key: str
+    value: str
+    after: str
+    size: int
+    status: Status | None = None
+
+
+def parse_list_query(query: MultiMapping[str]) -> ListQuery | PartQuery | MetadataQuery:
+    """Read the query of a list: a page by its number, or a part where it sorts, searches or asks for a note.
 
     A page is in the order the domains were added. Raises: `Refused` that names the parameter.
     """
     status = parse_optional_text(query, "status")
     if status not in (None, "active", "inactive"):
         raise Refused(invalid_parameter("status"))
+    if named := [name for name in query if name.startswith(METADATA)]:
+        return _parse_metadata_query(query, named, cast("Status | None", status))
     if is_of_part(query):
         refuse_beside_part(query, "page")
         sort = _SORTS.get(cast("ListSort", parse_optional_text(query, "sort") or "createdAt"))
@@ -72,6 +89,21 @@ def parse_list_query(query: MultiMapping[str]) -> ListQuery | PartQuery:
         size=parse_integer(query, "size", default=DEFAULT_SIZE, least=1, most=LARGEST_SIZE),
         status=cast("Status | None", status),
     )
+
+
+def _parse_metadata_query(query: MultiMapping[str], named: Sequence[str], status: Status | None) -> MetadataQuery:
+    for name in ("page", "sort", "search"):
+        if name in query:
+            raise Refused(invalid_parameter(name), hint="a list by metadata is in the order of names, in parts: after")
+    name, key = named[0], named[0].removeprefix(METADATA)
+    if not KEY.fullmatch(key) or len(named) > 1:
+        raise Refused(invalid_parameter(name[:100]), hint="one key of metadata, such as metadata.plan=pro")
+    value = parse_text(query, name)
+    if not value.isprintable():
+        raise Refused(invalid_parameter(name), hint="metadata has no control characters")
+    size = parse_integer(query, "size", default=DEFAULT_SIZE, least=1, most=LARGEST_SIZE)
+    after = parse_optional_text(query, "after")
+    return MetadataQuery(key, value, "" if after is None else parse_name(after).text, size, status)
 
 
 def is_of_part(query: MultiMapping[str]) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from api.schemas.bodies import ProductBody, Url
+from api.schemas.bodies import Metadata, ProductBody, Url
 from common.errors import FrontageError
 from common.urls import parse_redirect_target
 
@@ -36,6 +36,7 @@ class SecureBody(ProductBody):
 
     application_url: Url | None = Field(None, alias="applicationUrl")
     redirect_to: RedirectTarget | None = Field(None, alias="redirectTo")
+    metadata: Metadata | None = None
 
 
 class SecureChange(ProductBody):
@@ -43,6 +44,7 @@ class SecureChange(ProductBody):
 
     application_url: Url | None = Field(None, alias="applicationUrl")
     redirect_to: RedirectChange | None = Field(None, alias="redirectTo")
+    metadata: Metadata | None = None
 
 
 class SecureRemoval(ProductBody):

@@ -246,6 +246,7 @@ class ApplicationService:
             "http2": bool,
             "error_status": str,
             "response_policy": read_response_policy,
+            "metadata_fields": rules.read_metadata_fields,
             "buffer_uploads_bytes": _or_none(lambda size: rules.read_upload_size(str(size))),
         }
         changes: dict[str, Any] = {}

@@ -1,9 +1,9 @@
 """Files of domains, CSV and JSON: what `frontage import` reads and `frontage export` writes. A row at a time.
 
 A row has the fields of the API's bodies: ``product`` (power, secure or monitor), ``domain``, and of Power and Secure
-``applicationUrl``, ``powerRootPathAccess`` and ``redirectTo``, of Monitor ``subdomain``, ``dnsRecords``, ``userId``,
-``jobId`` and ``userEmail``. In a CSV file an empty cell is a field that is not given, and lists are JSON. A JSON file
-is one list of objects, or objects one after the other; exported, each has a line of its own.
+``applicationUrl``, ``powerRootPathAccess``, ``redirectTo`` and ``metadata``, of Monitor ``subdomain``, ``dnsRecords``,
+``userId``, ``jobId`` and ``userEmail``. In a CSV file an empty cell is a field that is not given, and lists and objects
+are JSON. A JSON file is one list of objects, or objects one after the other; exported, each has a line of its own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from api.rules.record_rules import MOST_RECORDS, check_record, check_size
 from common.db.domain_rows import EnrolmentRow, MonitorRow, Row
 from common.domain_settings import DomainSettings
 from common.errors import FrontageError, OperatorError
+from common.metadata import check_metadata
 from common.names import parse_domain, parse_subdomain
 from common.records import Record, as_json, parse_record
 from common.urls import MOST_ROOT_PATHS, parse_application_url, parse_redirect_target, parse_root_path
@@ -30,14 +31,14 @@ Product: TypeAlias = Literal["power", "secure", "monitor"]
 PRODUCTS: tuple[Product, ...] = get_args(Product)
 FORMATS: tuple[Format, ...] = get_args(Format)
 FIELDS = (
-    *("product", "domain", "applicationUrl", "powerRootPathAccess", "redirectTo"),
+    *("product", "domain", "applicationUrl", "powerRootPathAccess", "redirectTo", "metadata"),
     *("subdomain", "dnsRecords", "userId", "jobId", "userEmail"),
 )
 
-_LISTS = ("powerRootPathAccess", "dnsRecords")
+_JSON_CELLS = ("powerRootPathAccess", "metadata", "dnsRecords")
 _OF_PRODUCT: Mapping[str, tuple[str, ...]] = {
-    "power": ("applicationUrl", "powerRootPathAccess"),
-    "secure": ("applicationUrl", "redirectTo"),
+    "power": ("applicationUrl", "powerRootPathAccess", "metadata"),
+    "secure": ("applicationUrl", "redirectTo", "metadata"),
     "monitor": ("subdomain", "dnsRecords", "userId", "jobId", "userEmail"),
 }
 _MOST_LABEL_CHARACTERS = 1024
@@ -136,7 +137,7 @@ def parse_row(given: Any) -> Row:
     product = fields.pop("product", None)
     if product not in PRODUCTS:
         raise InvalidRow(f"product: one of {', '.join(PRODUCTS)}")
-    for name in _LISTS:
+    for name in _JSON_CELLS:
         if isinstance(fields.get(name), str):
             fields[name] = _from_cell(name, fields[name])
     foreign = next((name for name in fields if name not in ("domain", *_OF_PRODUCT[product])), None)
@@ -151,11 +152,13 @@ def _from_cell(name: str, text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise InvalidRow(f"{name}: a JSON list is expected") from error
+        raise InvalidRow(f"{name}: JSON is expected") from error
 
 
 def _enrolment(product: Literal["power", "secure"], fields: Mapping[str, Any]) -> EnrolmentRow:
-    url, target, paths = (fields.get(name) for name in ("applicationUrl", "redirectTo", "powerRootPathAccess"))
+    url, target, paths, notes = (
+        fields.get(name) for name in ("applicationUrl", "redirectTo", "powerRootPathAccess", "metadata")
+    )
     if product == "power" and url is None:
         raise InvalidRow("applicationUrl: missing")
     name = _checked("domain", lambda: parse_domain(fields["domain"]).text)
@@ -163,6 +166,7 @@ def _enrolment(product: Literal["power", "secure"], fields: Mapping[str, Any]) -
         None if url is None else _checked("applicationUrl", lambda: _application_url(product, _text(url))),
         None if paths is None else _checked("powerRootPathAccess", lambda: _root_paths(paths)),
         None if target is None else _checked("redirectTo", lambda: str(parse_redirect_target(_text(target)))),
+        None if notes is None else _checked("metadata", lambda: _metadata(notes)),
     )
     return EnrolmentRow(product, name, settings)
 
@@ -172,6 +176,12 @@ def _application_url(product: Product, text: str) -> str:
     if product == "secure" and parsed.path not in ("", "/"):
         raise InvalidSetting(f"Secure forwards paths unchanged, so it has none: {parsed.scheme}://{parsed.authority}")
     return text
+
+
+def _metadata(given: Any) -> dict[str, str]:
+    if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
+        raise InvalidSetting("an object of texts is expected")
+    return check_metadata(given)
 
 
 def _root_paths(given: Any) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from api.errors import (
 )
 from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
-from api.schemas.queries import ListQuery, PartQuery
+from api.schemas.queries import ListQuery, MetadataQuery, PartQuery
 from api.services.enrolment_refusals import to_refused
 from common.clock import Clock
 from common.db import domain_list, domain_pages, domains, monitor_nodes, orders, ownership
@@ -108,6 +108,18 @@ class EnrolmentService:
             )
             names = [row.name for row in part.rows]
             return ListedPart(await domain_pages.find_listed(connection, application.id, product, names), part.next)
+
+    async def list_by_metadata(
+        self, application: Application, product: Product, query: MetadataQuery
+    ) -> tuple[list[ListedDomain], str | None]:
+        """Return a part of the application's domains with a note, and where the list goes on, if it does."""
+        async with self.database.connection() as connection:
+            names = await domain_pages.find_by_metadata(
+                connection, application.id, product, query.key, query.value, after=query.after, most=query.size
+            )
+            found = await domain_pages.find_listed(connection, application.id, product, names)
+        wanted = [each for each in found if query.status in (None, each.status)]
+        return wanted, names[-1] if len(names) == query.size else None
 
     async def find_listed(self, application: Application, product: Product, domain: str) -> ListedDomain | None:
         """Return the application's enrolment of a name as lists show it, or None."""

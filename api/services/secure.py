@@ -102,6 +102,7 @@ class SecureService:
         has_changes = body.application_url not in (None, own.application_url) or (
             body.redirect_to is not None and body.redirect_to != (own.redirect_to or "")
         )
+        has_changes = has_changes or body.metadata not in (None, own.metadata or {})
         if has_changes:
             await self._change(application, name, own, body)
             return True, await self.enrolment.reach_edges()
@@ -122,7 +123,8 @@ class SecureService:
             raise _loop(application, request)
         if url is None and redirect_to is None:
             raise to_refused(application, request, EnrolmentRefused(EnrolmentCode.NO_ORIGIN))
-        if url is not None and (body.application_url is not None or redirect_to is None):
+        leads_elsewhere = body.application_url is not None or body.redirect_to is not None
+        if url is not None and leads_elsewhere and (body.application_url is not None or redirect_to is None):
             await self.enrolment.refuse_unreachable(application, request, url)
         async with self.enrolment.database.transaction() as connection:
             if body.redirect_to:

@@ -36,7 +36,8 @@ ErrorStatus: TypeAlias = Literal["502", "http"]
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
     tier, client_secret, webhook_secret, service_auth, next_service_auth, created_at, deleting_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance, connect,
-    buffer_uploads_bytes, http2, error_status, response_policy, organisation_id, secret_generation,
+    buffer_uploads_bytes, http2, error_status, response_policy, metadata_fields, organisation_id,
+    secret_generation,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
     case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
     case when previous_webhook_until > now() then previous_webhook_until end as previous_webhook_until,
@@ -120,6 +121,7 @@ class Application:
     http2: bool = True
     error_status: ErrorStatus = "502"
     response_policy: Mapping[str, Any] | None = None
+    metadata_fields: tuple[str, ...] = ()
 
 
 class ApplicationChanges(TypedDict, total=False):
@@ -144,6 +146,7 @@ class ApplicationChanges(TypedDict, total=False):
     http2: bool
     error_status: ErrorStatus
     response_policy: dict[str, Any] | None
+    metadata_fields: tuple[str, ...]
     organisation_id: str | None
 
 
@@ -323,6 +326,7 @@ def settings_of(application: Application) -> dict[str, Any]:
         "http2": application.http2,
         "error_status": application.error_status,
         "response_policy": application.response_policy,
+        "metadata_fields": application.metadata_fields,
         "organisation_id": application.organisation_id,
     }
 
@@ -415,6 +419,7 @@ def _application(row: Record) -> Application:
     suspension = row["suspension"]
     values = {
         "root_path_access": tuple(row["root_path_access"]),
+        "metadata_fields": tuple(row["metadata_fields"]),
         "suspension": None if suspension is None else Suspension(*suspension),
     }
     return Application(**{**row, **values})

@@ -8,7 +8,7 @@ sorted or searched: `common.db.domain_list`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,7 +21,7 @@ _SETTLED_AT_ONCE = 1000
 _SETTLED_ROUNDS = 5
 
 _LISTED = f"""d.domain, d.product, d.redirect_to, {STATUS_NOW} as status, d.created_at,
-        coalesce(d.updated_at, d.created_at) as updated_at, c.issuer, c.not_after,
+        coalesce(d.updated_at, d.created_at) as updated_at, d.metadata, c.issuer, c.not_after,
         coalesce(d.application_url, a.application_url, '') as application_url,
         coalesce(d.root_path_access, a.root_path_access) as root_path_access"""
 
@@ -90,6 +90,7 @@ class ListedDomain:
     updated_at: datetime
     issuer: str | None
     not_after: datetime | None
+    metadata: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,30 @@ async def find_listed(
     return [_listed(row) for row in rows]
 
 
+async def find_by_metadata(
+    connection: Connection[Record],
+    application_id: str,
+    product: Product,
+    key: str,
+    value: str,
+    *,
+    after: str,
+    most: int,
+) -> list[str]:
+    """Return the next `most` names after `after` of the application's domains with this note, in their order."""
+    rows = await connection.fetch(
+        "select domain from domain_metadata where application_id = $1 and product = $2 and key = $3 and value = $4"
+        " and domain > $5 order by domain limit $6",
+        application_id,
+        product,
+        key,
+        value,
+        after,
+        most,
+    )
+    return [row["domain"] for row in rows]
+
+
 async def settle_lapsed(connection: Connection[Record], application_id: str) -> None:
     """Bring the kept status of the application's lapsed domains in line with the clock.
 
@@ -162,4 +187,5 @@ def _listed(row: Record) -> ListedDomain:
         row["updated_at"],
         row["issuer"],
         row["not_after"],
+        row["metadata"],
     )

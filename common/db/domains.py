@@ -18,7 +18,7 @@ Functions that write need a transaction; the caller opens it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -41,7 +41,7 @@ HOLD_SECONDS = 10.0
 
 _SETTINGS = ", ".join(SETTINGS)
 _PLACES = ", ".join(f"${place}" for place in range(4, 4 + len(SETTINGS)))
-_CHANGED = {"redirect_to": "nullif(${}, '')"}
+_CHANGED = {"redirect_to": "nullif(${}, '')", "metadata": "nullif(${}, '{{}}'::jsonb)"}
 
 _IN_SERVICE = "select from certificates c where c.domain = d.domain and c.released_at is null"
 
@@ -63,7 +63,7 @@ _DOMAINS = f"""
         {_IS_PREPARED} as is_prepared,
         coalesce(d.application_url, a.application_url, '') as application_url,
         coalesce(d.root_path_access, a.root_path_access) as root_path_access,
-        {STATUS_NOW} as status, {_CERTIFICATE} as certificate
+        d.metadata, {STATUS_NOW} as status, {_CERTIFICATE} as certificate
     from domains d join applications a on a.id = d.application_id"""
 
 
@@ -100,6 +100,8 @@ class Domain:
     claim: str | None = None
     is_prepared: bool = False
     """It is served although its DNS does not lead here yet (`common.db.preparations`)."""
+    metadata: Mapping[str, str] | None = None
+    """The application's notes."""
 
 
 async def power(
@@ -373,4 +375,5 @@ def _domain(row: Record) -> Domain:
         row["redirect_to"],
         row["claim"],
         row["is_prepared"],
+        row["metadata"],
     )

@@ -8,6 +8,7 @@ Rules
     ``domain.record_restored`` supersedes the domain's ``domain.record_missing`` that still are on their way.
     An application without a webhook URL has events, and no deliveries.
     ``request_id`` is the request that caused the event, by itself or through the order that it made.
+    An event of a domain has the notes that its application keeps of the domain (``metadata``), if there are any.
 """
 
 from __future__ import annotations
@@ -145,7 +146,10 @@ async def _insert_numbered(connection: Connection, event: NewEvent) -> str:
             returning last
         )
         insert into events (application_id, type, domain, subdomain, sequence, fields, request_id)
-        select $1, $2, $3, $4, last, $5, $6 from numbered returning id
+        select $1, $2, $3, $4, last, coalesce((select jsonb_build_object('metadata', metadata) from domains
+            where domain = monitored_name($3, $4) and application_id = $1 and metadata is not null
+            order by $2 = 'domain.' || product desc limit 1), '{}') || $5, $6
+        from numbered returning id
         """,
         event.application_id,
         event.type,

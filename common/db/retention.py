@@ -170,6 +170,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "connect_flows": f"{connect_flows.MOST_OPEN} open ones of an application; others are erased"
         f" {connect_flows.KEPT_DAYS} days after their last change",
         "deliveries": "erased with their event",
+        "domain_metadata": "2 KB at most for each enrolled name and product",
         "domain_tallies": "five rows at most for each enrolled name and product",
         "domains": "one row for each enrolled name and product",
         "edge_nodes": f"erased {edge_nodes.DEPARTED_DAYS} day after the lease has lapsed",

@@ -46,6 +46,7 @@ _BOTH: Mapping[str, str] = {
     "connect_flows": _ALL,
     "deliveries": _ALL,
     "domain_connect_keys": _READ,
+    "domain_metadata": _ALL,
     "domain_tallies": _ALL,
     "domains": _ALL,
     "edge_policies": _READ,

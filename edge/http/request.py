@@ -100,7 +100,8 @@ _CLAIMED_NAMES: Final = (
     b"(?:[-_](?:host|for|ip|proto|port|server|ssl|scheme|protocol|prefix|path|uri|url|by|client[-_]cert))?"
     b"|real[-_]ip|client[-_]ip|true[-_]client[-_]ip|cluster[-_]client[-_]ip|remote[-_](?:ip|addr)|originating[-_]ip"
     b"|original[-_](?:url|uri|host|forwarded[-_](?:for|host|proto))|rewrite[-_]url|scheme|url[-_]scheme|host"
-    b"|envoy[-_]external[-_]address|azure[-_](?:clientip|socketip)|service[-_](?:forwarded[-_]host|auth|signature))"
+    b"|envoy[-_]external[-_]address|azure[-_](?:clientip|socketip)|service[-_](?:forwarded[-_]host|auth|signature"
+    b"|metadata[-_][!-9;-~]*))"
 )
 # Hop-by-hop fields, and what we decide by, state ourselves, or never pass on. Underscores: CGI cannot tell them from
 # hyphens, nor `Proxy` from its own HTTP_PROXY (CERT VU#797896).

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from common.errors import FrontageError
+from common.metadata import KEY
 
 _R = TypeVar("_R", bound="_Record")
 
@@ -29,6 +30,9 @@ class RecordUnusable(FrontageError):
 
 class _Record(msgspec.Struct, frozen=True):
     """Strict: no text is taken for a number. Errors name the field and never its value."""
+
+
+_MetadataKey = Annotated[str, Meta(pattern=rf"\A{KEY.pattern}\Z")]
 
 
 class ResponsePolicyRecord(_Record, frozen=True):
@@ -61,6 +65,7 @@ class ApplicationRecord(_Record, frozen=True):
     buffer_uploads_bytes: Annotated[int, Meta(gt=0)] | None = None
     http2: bool = True
     response_policy: ResponsePolicyRecord | None = None
+    metadata_fields: tuple[_MetadataKey, ...] = ()
 
 
 class RouteRecord(_Record, frozen=True):
@@ -71,6 +76,7 @@ class RouteRecord(_Record, frozen=True):
     root_path_access: tuple[str, ...] | None = None
     redirect_to: str | None = None
     origin_vouched: bool = True
+    metadata: dict[_MetadataKey, str] = {}
 
 
 class CertificateRecord(_Record, frozen=True):

@@ -8,6 +8,7 @@ that it is logged once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from common.errors import InvalidName
 from common.logs import get_logger
+from common.metadata import field_name, field_value
 from common.names import parse_host_name
 from common.secrets import Keyring
 from common.urls import InvalidUrl, parse_application_url, parse_redirect_target
@@ -219,7 +221,14 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Repl
         refusal=refusal,
         response_policy=application.response_policy,
         buffer_uploads_bytes=options.buffer_uploads_bytes or 0,
+        metadata=_metadata(record, options.metadata_fields) if is_vouched else b"",
     )
+
+
+def _metadata(record: RouteRecord, keys: Sequence[str]) -> bytes:
+    """Return the fields that tell the origin what the application notes of the domain under these keys."""
+    noted = ((key, record.metadata[key]) for key in keys if key in record.metadata)
+    return "".join(f"\r\n{field_name(key)}: {field_value(text)}" for key, text in noted).encode("ascii")
 
 
 @lru_cache(maxsize=1024)

@@ -76,6 +76,7 @@ def _own_fields(route: Route, head: RequestHead) -> bytes:
     ]
     if route.service_auth:
         parts += (b"\r\nX-Service-Auth: ", route.service_auth)
+    parts.append(route.metadata)
     return b"".join(parts)
 
 

@@ -257,3 +257,24 @@ async def test_responses_carry_the_applications_fields_where_the_origin_sends_no
                     b"\r\nX-Own: a; b\r\n",
                 ):
                     assert (line in head) == is_there, line
+
+
+async def test_the_origin_gets_the_chosen_notes_and_none_that_a_client_made_up(tmp_path: Path) -> None:
+    heads: list[bytes] = []
+
+    async def script(wire: Wire) -> None:
+        while True:
+            heads.append(await wire.head())
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        client = await proxy.connect()
+        forged = b"X-Service-Metadata-Plan: forged\r\nX_Service_Metadata_Id: 1\r\n"
+        for keys, fields in ((["plan"], [b"X-Service-Metadata-plan: pro%0A%C3%BC"]), ([], [])):
+            choose(proxy, there.url, metadata_fields=keys)
+            proxy.replica.records["route", f"power/{DOMAIN}"]["metadata"] = {"plan": "pro\nü", "id": "4711"}
+            for number in range(4):  # read, remembered, by a template
+                await client.send(GET[:-2] + forged + b"Cookie: a=%d\r\n\r\n" % number)
+                await client.response()
+                seen = [line for line in heads.pop().split(b"\r\n") if b"metadata" in line.lower()]
+                assert seen == fields

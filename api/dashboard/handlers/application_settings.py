@@ -57,6 +57,7 @@ class SettingsPages:
                 "origin_server_name": optional(rules.read_server_name),
                 "origin_verify": lambda text: text == "on",
                 "buffer_uploads_bytes": optional(rules.read_upload_size),
+                "metadata_fields": lambda text: rules.read_metadata_fields(text.split()),
             },
             "api": {"error_status": lambda text: "http" if text == "on" else "502"},
             "responses": {
@@ -180,6 +181,7 @@ def _values(application: Application) -> dict[str, Any]:
         "origin_server_name": application.origin_server_name or "",
         "origin_verify": "on" if application.origin_verify else "",
         "buffer_uploads_bytes": rules.write_upload_size(application.buffer_uploads_bytes),
+        "metadata_fields": " ".join(application.metadata_fields),
         "http2": "on" if application.http2 else "",
         **_response_values(application.response_policy or {}),
         "error_status": "on" if application.error_status == "http" else "",

@@ -21,7 +21,7 @@ from api.dashboard.middlewares import FORM, text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
-from api.errors import FORBIDDEN, NOT_FOUND, Refused
+from api.errors import FORBIDDEN, NOT_FOUND, Refused, invalid_parameter
 from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
 from api.schemas.monitor_bodies import WatchBody
@@ -63,6 +63,7 @@ _FIELDS = {
     "applicationUrl": "url",
     "redirectTo": "redirect_to",
     "powerRootPathAccess": "root_path_access",
+    "metadata": "metadata",
 }
 _NEW_FIELDS = ("domain", "product", "prepare", "application_url", "redirect_to", "records", "root_path_access")
 
@@ -277,9 +278,10 @@ class DomainPages:
             case "power":
                 noted = await context.power.update(application, await self._power_change(request, application, name))
             case "secure":
-                given = {"domain": name.text, "redirectTo": text_of(request, "redirect_to").strip()}
+                given: dict[str, Any] = {"domain": name.text, "redirectTo": text_of(request, "redirect_to").strip()}
                 if url := text_of(request, "url").strip():
                     given["applicationUrl"] = url
+                given |= _metadata(request)
                 _, noted = await context.secure.change(application, parse_body(SecureChange, given))
             case "remove_power":
                 self._view.require_typed(request, name)
@@ -330,6 +332,7 @@ class DomainPages:
         The root paths are in it only where they differ from those that apply, which can be the application's.
         """
         given: dict[str, Any] = {"domain": name.text, "applicationUrl": text_of(request, "url").strip()}
+        given |= _metadata(request)
         if "root_path_access" not in request[FORM]:  # of a page from before an upgrade
             return parse_body(PowerChange, given)
         paths = text_of(request, "root_path_access").split()
@@ -433,3 +436,19 @@ def _details(chain: str) -> dict[str, str]:
 
 def _is_live(certificate: InService | None, now: datetime) -> bool:
     return certificate is not None and certificate.live_at is not None and certificate.not_after > now
+
+
+def _metadata(request: web.Request) -> dict[str, dict[str, str]]:
+    """Return the notes of a form as a body has them, one a line; none of a page from before an upgrade.
+
+    Raises: `Refused`.
+    """
+    if "metadata" not in request[FORM]:
+        return {}
+    notes: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text_of(request, "metadata").splitlines())):
+        key, equals, text = line.partition("=")
+        if not equals:
+            raise Refused(invalid_parameter("metadata"), hint="one note a line, such as plan=pro")
+        notes[key.strip()] = text.strip()
+    return {"metadata": notes}

@@ -29,7 +29,7 @@ from tests.waiting import until
 
 SHOP = "shop.customer.test"
 ORIGIN = "https://app.acme.example/shop"
-WANTED = {"product": "power", "applicationUrl": ORIGIN, "powerRootPathAccess": ["/static"]}
+WANTED = {"product": "power", "applicationUrl": ORIGIN, "powerRootPathAccess": ["/static"], "metadata": {"plan": "pro"}}
 ZONE = "acme.frontage.test"
 
 
@@ -105,6 +105,7 @@ async def test_domain_is_served_before_its_dns_leads_here_and_active_once_it_doe
     partner = await service.partner()
     answer = await prepare(partner)
     assert (answer.status, answer.body["state"]) == (200, "waiting")
+    assert answer.body["metadata"] == {"plan": "pro"}
     first, second = answer.body["records"]
     assert (first["host"], first["state"]) == (f"_acme-challenge.{SHOP}", "missing")
     assert first["value"].endswith(f".{ZONE}")

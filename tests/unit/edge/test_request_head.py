@@ -179,6 +179,8 @@ def test_what_is_ours_to_state_is_cut_and_the_rest_stays_as_it_came() -> None:
             "X_Forwarded_Host: evil",
             "x-forwarded_proto: https",
             "X-Service-Auth: forged",
+            "X-Service-Metadata-Plan: forged",
+            "x_service-metadata_plan: forged",
             "X-Service-Forwarded-Host: evil",
             "Forwarded: for=6.6.6.6",
             "Keep-Alive: 5",
@@ -187,9 +189,12 @@ def test_what_is_ours_to_state_is_cut_and_the_rest_stays_as_it_came() -> None:
             "HTTP2-Settings: AAMAAABkAAQAAP__",
             "X-Forwarded-Foo:  stays ",
             "Hostess: stays",
+            "X-Service-Metadata: stays",
         )
     )
-    assert request.kept == b"\r\ncookie: a=b\r\nX-Forwarded-Foo:  stays \r\nHostess: stays"
+    assert request.kept == (
+        b"\r\ncookie: a=b\r\nX-Forwarded-Foo:  stays \r\nHostess: stays\r\nX-Service-Metadata: stays"
+    )
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,7 @@ def test_an_origin_that_was_not_set_with_full_rights_gets_no_proof_of_ours(
         application_url="https://own.example",
         service_auth=sealed(keyring, b"token", "service-auth"),
         signature_key=sealed(keyring, b"key", "signature-key"),
+        metadata_fields=["plan", "other"],
     )
     for origin, is_shown in (
         ({"application_url": "https://browsers.example", "origin_vouched": False}, False),
@@ -134,10 +135,11 @@ def test_an_origin_that_was_not_set_with_full_rights_gets_no_proof_of_ours(
         ({"application_url": "https://older.example"}, True),
         ({"application_url": None, "origin_vouched": False}, True),  # the application's own
     ):
-        replica.put("route", f"power/{DOMAIN}", application_id="app", **origin)
+        replica.put("route", f"power/{DOMAIN}", application_id="app", metadata={"plan": "pro"}, **origin)
         table.generation += 1
         route = found(table)
         assert (route.service_auth == b"token", route.signing is not None) == (is_shown, is_shown), origin
+        assert route.metadata == (b"\r\nX-Service-Metadata-plan: pro" if is_shown else b""), origin
 
 
 @pytest.mark.parametrize("envelope", ["", "!", "ü", "AAAA", base64.b64encode(bytes(range(60))).decode()])
