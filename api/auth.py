@@ -163,17 +163,17 @@ class Authenticator:
         )
         return KeyHolder(found.key, found.user, rights)
 
-    async def find_for_key(self, headers: CIMultiDictProxy[str], rights: Rights, permission: Permission) -> Access:
+    async def find_for_key(self, headers: CIMultiDictProxy[str], holder: KeyHolder, permission: Permission) -> Access:
         """Return access to the application of the header. Raises: `Refused`, `DatabaseUnavailable`."""
         ids = headers.getall("applicationId", [])
         if len(ids) != 1:
             raise Refused(FORBIDDEN, code="application", hint="send the header applicationId, once")
-        application = None
-        if is_id(ids[0]):
+        application, rights = None, holder.rights
+        if is_id(ids[0]) and holder.key.application_id in (None, ids[0]):
             async with self._database.connection() as connection:
                 application = await get_application(connection, ids[0])
         if application is None:
-            raise Refused(NOT_FOUND, hint="there is no such application, or it is another organisation's")
+            raise Refused(NOT_FOUND, hint="there is no such application, or the key does not open it")
         rights.require(permission, application.organisation_id)
         return Access(application, by_key=rights.by_key)
 

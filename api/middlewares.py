@@ -71,6 +71,9 @@ _ROUTES_OF_DELETION = frozenset({("GET", "/application"), ("DELETE", "/applicati
 _OUTAGE_SECONDS = 5.0
 _SPREAD = 3
 _KEY_NEEDED = "a user's API key opens this call, or the dashboard does the same; an application's token does not"
+_KEY_OF_APPLICATION = (
+    "this key opens one application, as its own tokens do: a key of your user opens this call, or the dashboard does it"
+)
 _TOO_MANY_AT_ONCE = "too many requests of this application at once"
 _LONGEST_NAME = 100
 _FAILURES = frozenset({500, 503, 504})  # 502 also stands for a refusal of Power and Secure
@@ -262,10 +265,12 @@ async def _find_for_key(request: web.Request, authenticator: Authenticator) -> N
     operation = _operation_of(request)
     if operation is None:
         raise Refused(FORBIDDEN, code="key", hint="API keys do not open this endpoint")
+    holder = request[KEY_HOLDER]
+    if operation.by_key_alone and holder.key.application_id is not None:
+        raise Refused(FORBIDDEN, code="key_of_application", hint=_KEY_OF_APPLICATION)
     if not operation.has_application:
         return
-    rights = request[KEY_HOLDER].rights
-    access = await authenticator.find_for_key(request.headers, rights, operation.needed)
+    access = await authenticator.find_for_key(request.headers, holder, operation.needed)
     if access.application.deleting_at is not None and (operation.method, operation.path) not in _ROUTES_OF_DELETION:
         raise Refused(FORBIDDEN, code="application_deleting", hint="the application is being deleted")
     request[ACCESS], request[APPLICATION], request[TENANT] = access, access.application, access.application.id

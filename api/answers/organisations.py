@@ -54,6 +54,8 @@ class Key(TypedDict):
     name: str
     permission: Permission
     """What it permits at most: to look, to change, or all that its user may do."""
+    applicationId: str | None
+    """The only application that it opens; null for all that its user sees."""
     isExpired: bool
     createdAt: datetime
     expiresAt: datetime
@@ -104,6 +106,7 @@ def key(found: UserKey, now: datetime) -> Key:
         "id": found.id,
         "name": found.name,
         "permission": found.permission,
+        "applicationId": found.application_id,
         "isExpired": found.expires_at <= now,
         "createdAt": found.created_at,
         "expiresAt": found.expires_at,

@@ -230,6 +230,10 @@ def create_key(
     name: Annotated[str, typer.Option(help="What the key is for.")],
     permission: Annotated[PermissionOption, typer.Option(help="What it permits at most.")] = PermissionOption.VIEW,
     days: Annotated[int, typer.Option(min=1, max=365, help="After how many days it expires.")] = 90,
+    application: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The only application that it opens; without one, all of the user's."),
+    ] = None,
     _: AlwaysJson = False,
 ) -> None:
     """Make an API key for a user, and print it: it is shown this once.
@@ -242,7 +246,8 @@ def create_key(
     from common.accounts import Permission
 
     async def work(services: CommandServices) -> tuple[User, MadeKey]:
-        return await services.users.make_key(OPERATOR, email, name, Permission(permission.value), days)
+        wanted = Permission(permission.value)
+        return await services.users.make_key(OPERATOR, email, name, wanted, days, application)
 
     user, made = run_with_services(work)
     print_json({"email": user.email, "key": made.token} | _key_shown(made.key))
@@ -286,6 +291,7 @@ def _key_shown(key: UserKey) -> dict[str, Any]:
         "id": key.id,
         "name": key.name,
         "permission": key.permission.value,
+        "applicationId": key.application_id,
         "createdAt": _time(key.created_at),
         "expiresAt": _time(key.expires_at),
         "usedAt": _time(key.used_at),

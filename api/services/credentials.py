@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from api.errors import FORBIDDEN, Refused
+from api.errors import FORBIDDEN, NO_SUCH_APPLICATION, Refused
+from api.rules.application_tokens import is_id
 from common.accounts import Permission, hash_token, mint_key, mint_random_token, sign_in_url
 from common.db import audit, passkeys, sessions, user_keys, users
+from common.db.applications import get_application
 from common.db.grants import Ended
 from common.db.passkeys import StoredKey
 from common.db.session import Connection
@@ -123,15 +125,37 @@ async def remove_passkey(
     return name
 
 
-async def make_key(connection: Connection, user: User, name: str, permission: Permission, days: int) -> MadeKey | None:
-    """Make an API key. Return None when the user has as many as are allowed."""
+async def make_key(
+    connection: Connection,
+    user: User,
+    name: str,
+    permission: Permission,
+    days: int,
+    application_id: str | None = None,
+) -> MadeKey | None:
+    """Make an API key, of one application or of all that the user sees.
+
+    Return None when the user has as many as are allowed. Raises: `Refused` for an application that the user does not
+    see.
+    """
+    if application_id is not None:
+        await _refuse_unseen(connection, user, application_id)
     token = mint_key()
-    key = await user_keys.add(connection, user, hash_token(token), name, permission, days)
+    key = await user_keys.add(connection, user, hash_token(token), name, permission, days, application_id)
     if key is None:
         return None
     after = {"key": key.id, "name": name, "permission": permission.value, "expires_at": key.expires_at}
-    await audit.record(connection, "user_key.create", user.email, after=after)
+    of_application = {} if application_id is None else {"application": application_id}
+    await audit.record(connection, "user_key.create", user.email, after=after | of_application)
     return MadeKey(token, key)
+
+
+async def _refuse_unseen(connection: Connection, user: User, application_id: str) -> None:
+    """Refuse an application that there is not, or that the user has no role for. Raises: `Refused`."""
+    application = await get_application(connection, application_id) if is_id(application_id) else None
+    organisations = {each.organisation.id for each in await users.list_memberships(connection, user.id)}
+    if application is None or not (user.is_operator or application.organisation_id in organisations):
+        raise Refused(NO_SUCH_APPLICATION, hint=f"{user.email} sees no application {application_id[:100]}")
 
 
 async def revoke_key(connection: Connection, user: User, key_id: str) -> str | None:

@@ -169,9 +169,15 @@ class UserService:
             return await user_keys.list_keys(connection, (await _find(connection, email)).id)
 
     async def make_key(
-        self, rights: Rights, email: str, name: str, permission: Permission, days: int
+        self,
+        rights: Rights,
+        email: str,
+        name: str,
+        permission: Permission,
+        days: int,
+        application_id: str | None = None,
     ) -> tuple[User, MadeKey]:
-        """Make an API key for the user, of `days` days. Raises: `Refused`."""
+        """Make an API key for the user, of `days` days, for one application or all. Raises: `Refused`."""
         rights.require_operator(Permission.OWN)
         try:
             read = read_name(name)
@@ -179,7 +185,7 @@ class UserService:
             raise Refused(invalid_parameter("name"), hint=f"the key's name: {error}") from error
         async with self.database.transaction() as connection:
             user = await _find(connection, email)
-            made = await credentials.make_key(connection, user, read, permission, days)
+            made = await credentials.make_key(connection, user, read, permission, days, application_id)
             if made is None:
                 hint = f"{user.email} has {user_keys.MOST_OF_USER} keys, which is most: revoke one"
                 raise Refused(TOO_MANY_KEYS, hint=hint)

@@ -5,6 +5,7 @@ Rules
     a key belongs to one user and goes with it; a user has at most `MOST_OF_USER`
     every key expires, after at most `LONGEST_DAYS`, and is listed for another `SHOWN_DAYS`
     what a key opens is decided by its user's memberships at the time of the request: none is copied here
+    a key of one application (`application_id`) opens that application alone, and is deleted with it
     with a key end the links that were made with it, and the sessions that those opened (`common.db.sessions`); when it
         is revoked, its flows, sharing links and registered configurations too
 
@@ -31,7 +32,8 @@ DEFAULT_DAYS = 90
 SHOWN_DAYS = 30
 
 _COLUMNS = (
-    "user_keys.id, user_keys.name, user_keys.permission, user_keys.created_at, user_keys.expires_at, user_keys.used_at"
+    "user_keys.id, user_keys.name, user_keys.permission, user_keys.created_at, user_keys.expires_at, user_keys.used_at,"
+    " user_keys.application_id"
 )
 _USED_EVERY = "1 minute"
 
@@ -46,6 +48,8 @@ class UserKey:
     created_at: datetime
     expires_at: datetime
     used_at: datetime | None
+    application_id: str | None = None
+    """The only application that it opens; None for all that its user sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +62,19 @@ class FoundKey:
 
 
 async def add(
-    connection: Connection, user: User, token_hash: bytes, name: str, permission: Permission, days: int
+    connection: Connection,
+    user: User,
+    token_hash: bytes,
+    name: str,
+    permission: Permission,
+    days: int,
+    application_id: str | None = None,
 ) -> UserKey | None:
     """Store an API key that lasts `days` (1 to `LONGEST_DAYS`); None when the user has as many as are allowed."""
     await connection.execute("select from users where id = $1 for update", user.id)
     row = await connection.fetchrow(
-        "insert into user_keys (id, token_hash, user_id, name, permission, expires_at)"  # noqa: S608
-        " select $1, $2, $3, $4, $5, now() + make_interval(days => $6)"
+        "insert into user_keys (id, token_hash, user_id, name, permission, expires_at, application_id)"  # noqa: S608
+        " select $1, $2, $3, $4, $5, now() + make_interval(days => $6), $8"
         f" where (select count(*) from user_keys where user_id = $3) < $7 returning {_COLUMNS}",
         f"key_{secrets.token_hex(8)}",
         token_hash,
@@ -73,6 +83,7 @@ async def add(
         permission.value,
         days,
         MOST_OF_USER,
+        application_id,
     )
     if row is None:
         return None
@@ -138,5 +149,11 @@ async def revoke(connection: Connection, user: User, key_id: str) -> tuple[str, 
 
 def _key(row: Record) -> UserKey:
     return UserKey(
-        row["id"], row["name"], Permission(row["permission"]), row["created_at"], row["expires_at"], row["used_at"]
+        row["id"],
+        row["name"],
+        Permission(row["permission"]),
+        row["created_at"],
+        row["expires_at"],
+        row["used_at"],
+        row["application_id"],
     )

@@ -11,6 +11,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
+from api.errors import Refused
 from api.rules.application_settings import InvalidSetting, read_name
 from api.rules.passwords import PasswordRefused, hash_password, verify_password
 from api.services import credentials
@@ -92,10 +93,14 @@ class AccountPages:
         days = next((each for each in KEY_DAYS if str(each) == text_of(request, "days")), None)
         if permission is None or days is None:
             raise web.HTTPBadRequest
-        async with context.database.transaction() as connection:
-            if not await sessions.hold_confirmed(connection, visitor.session_hash):
-                return context.renderer.redirect(CONFIRM)
-            made = await credentials.make_key(connection, visitor.user, name, permission, days)
+        only = text_of(request, "application").strip() or None
+        try:
+            async with context.database.transaction() as connection:
+                if not await sessions.hold_confirmed(connection, visitor.session_hash):
+                    return context.renderer.redirect(CONFIRM)
+                made = await credentials.make_key(connection, visitor.user, name, permission, days, only)
+        except Refused as error:
+            return await account_page(context, request, status=422, key_error=f"Not made: {error.hint}.")
         if made is None:
             words = f"Not made: you have {user_keys.MOST_OF_USER} keys, which is most. Revoke one that is not used."
             return await account_page(context, request, status=422, key_error=words)
@@ -163,6 +168,9 @@ async def account_page(
         confirm=CONFIRM,
         keys=keys,
         key_error=key_error,
+        key_application=(
+            text_of(request, "application") if request.method == "POST" else request.query.get("application", "")
+        ),
         key_days=KEY_DAYS,
         default_days=user_keys.DEFAULT_DAYS,
         most_keys=user_keys.MOST_OF_USER,

@@ -63,11 +63,17 @@ async def person(
 
 
 async def key_of(
-    service: Service, user: users.User, permission: Permission, *, application: Partner | None = None, days: int = 1
+    service: Service,
+    user: users.User,
+    permission: Permission,
+    *,
+    application: Partner | None = None,
+    days: int = 1,
+    only: str | None = None,
 ) -> Person:
-    """The user, by another key."""
+    """The user, by another key; `only`: the application that it opens alone."""
     token = mint_key()
     async with service.database.transaction() as connection:
-        made = await user_keys.add(connection, user, hash_token(token), "A key", permission, days)
+        made = await user_keys.add(connection, user, hash_token(token), "A key", permission, days, only)
     assert made is not None
     return Person(service, user, token, made.id, application.id if application is not None else None)

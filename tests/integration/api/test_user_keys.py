@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from api.errors import Refused
 from api.operations import OPERATIONS, Operation
+from api.services import credentials
+from api.services.removals import Removals
 from common.accounts import Permission
 from common.db import application_removal, policies, user_keys, users
-from common.db.applications import MOST_OF_ORGANISATION, get_application
+from common.db.applications import MOST_OF_ORGANISATION, get_application, update_application
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
 from tests.integration.api.people import Person, key_of, organisation, person
@@ -79,6 +83,66 @@ async def test_a_token_of_an_application_opens_nothing_of_users(service: Service
         if operation.by_key_alone:
             answer = await partner.call(operation.method, path_of(operation), json=operation.example or {})
             assert (answer.status, answer.body["code"]) == (403, "key_needed"), operation.id
+
+
+@pytest.mark.parametrize("is_operator", [False, True])
+async def test_a_key_of_one_application_opens_what_its_tokens_open_and_nothing_else(
+    service: Service, is_operator: bool
+) -> None:
+    ours, sibling = await service.partner(), await service.partner()
+    acme = await organisation(service, "Acme", ours, sibling)
+    ada = await person(service, "ada@acme.example", None if is_operator else acme, "owner")
+    key = await key_of(service, ada.user, Permission.OWN, only=ours.id)
+    for operation in OPERATIONS:
+        if operation.is_open:
+            continue
+        path, body = path_of(operation, organisation=acme.id), operation.example or {}
+        beside = await key.call(operation.method, path, application=sibling.id, json=body)
+        if operation.by_key_alone:
+            assert (beside.status, beside.body["code"]) == (403, "key_of_application"), operation.id
+            mine = await key.call(operation.method, path, application=ours.id, json=body)
+            assert (mine.status, mine.body["code"]) == (403, "key_of_application"), operation.id
+        else:
+            assert beside.status == 404, (operation.id, beside)
+    assert (await key.call("GET", "/application", application=ours.id)).status == 200
+    (listed,) = [each for each in (await ada.call("GET", "/account/keys")).body["items"] if each["id"] == key.key_id]
+    assert listed["applicationId"] == ours.id
+
+
+async def test_a_key_of_one_application_ends_with_it_and_with_the_users_role(service: Service) -> None:
+    ours, theirs = await service.partner(), await service.partner()
+    acme, other = await organisation(service, "Acme", ours), await organisation(service, "Other", theirs)
+    ada = await person(service, "ada@acme.example", acme, "owner")
+    key = await key_of(service, ada.user, Permission.VIEW, only=ours.id, application=ours)
+    assert (await key.call("PUT", "/application", json={"name": "New"})).status == 403
+    async with service.database.transaction() as connection:
+        await update_application(connection, ours.id, organisation_id=other.id)
+    assert (await key.call("GET", "/application")).status == 404
+    async with service.database.transaction() as connection:
+        await update_application(connection, ours.id, organisation_id=acme.id)
+        await application_removal.begin(connection, ours.id)
+    removals = Removals(service.database)
+    removals.begin(ours.id)
+    await until(lambda: not removals.is_running(ours.id), "the deletion is still under way")
+    ended = await key.call("GET", "/application")
+    assert (ended.status, ended.body["code"]) == (401, "key_unknown")
+
+
+async def test_a_key_is_made_for_no_application_that_its_user_does_not_see(service: Service) -> None:
+    ours, theirs = await service.partner(), await service.partner()
+    ada = await person(service, "ada@acme.example", await organisation(service, "Acme", ours), "owner")
+    operator = await person(service, "op@frontage.example")
+    for user, wanted, is_seen in (
+        (ada.user, ours.id, True),
+        (ada.user, theirs.id, False),
+        (ada.user, "no such", False),
+        (operator.user, theirs.id, True),
+    ):
+        made = None
+        with suppress(Refused):
+            async with service.database.transaction() as connection:
+                made = await credentials.make_key(connection, user, "A key", Permission.VIEW, 1, wanted)
+        assert (made is not None) == is_seen, (user.email, wanted)
 
 
 async def test_a_key_ends_with_its_time_its_user_and_its_revocation(service: Service) -> None:
