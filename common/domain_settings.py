@@ -17,13 +17,15 @@ class DomainSettings:
     """The settings of a domain under a product. None: not given, so the application's own applies.
 
     `root_path_access` is Power's. `redirect_to` is Secure's; in a change, the empty text ends the redirect. `metadata`
-    are the application's notes (`common.metadata`); in a change, they take the place of all of before.
+    are the application's notes (`common.metadata`), `visitors` its rules for visitors as they are kept
+    (`common.visitors`); in a change, each takes the place of all of before.
     """
 
     application_url: str | None = None
     root_path_access: tuple[str, ...] | None = None
     redirect_to: str | None = None
     metadata: Mapping[str, str] | None = None
+    visitors: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> DomainSettings:
@@ -58,6 +60,7 @@ _JSON_NAMES: Final = {
     "root_path_access": "powerRootPathAccess",
     "redirect_to": "redirectTo",
     "metadata": "metadata",
+    "visitors": "visitors",
 }
 
 

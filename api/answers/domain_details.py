@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -31,6 +31,27 @@ class StatusLink(TypedDict):
     expiresAt: datetime
 
 
+class RateLimit(TypedDict):
+    """How many requests each client may send."""
+
+    requests: int
+    """That many at once."""
+    seconds: int
+    """In so many, that many again."""
+
+
+class VisitorRules(TypedDict):
+    """Which visitors edges refuse."""
+
+    allow: list[str]
+    """Addresses and networks that alone may visit; empty: all."""
+    deny: list[str]
+    """Addresses and networks that may not, whatever is allowed."""
+    rateLimit: RateLimit | None
+    minimumTls: Literal["1.2", "1.3"] | None
+    """The oldest version of TLS that is spoken; null: 1.2."""
+
+
 class DomainDetails(TypedDict):
     """The id, times and certificate of a powered or secured domain."""
 
@@ -42,6 +63,8 @@ class DomainDetails(TypedDict):
     """Null until there is one."""
     metadata: Mapping[str, str]
     """The application's notes; empty where it keeps none."""
+    visitors: VisitorRules | None
+    """Who may visit, how often, and over which TLS; null without such rules."""
 
 
 def details(domain: ListedDomain) -> DomainDetails:
@@ -55,7 +78,18 @@ def details(domain: ListedDomain) -> DomainDetails:
         "updatedAt": domain.updated_at,
         "certificate": certificate,
         "metadata": {**(domain.metadata or {})},
+        "visitors": _visitors(domain.visitors),
     }
+
+
+def _visitors(kept: Mapping[str, Any] | None) -> VisitorRules | None:
+    if kept is None:
+        return None
+    rate: RateLimit | None = None
+    if (limit := kept.get("rateLimit")) is not None:
+        rate = {"requests": limit["requests"], "seconds": limit.get("seconds", 1)}
+    allow, deny = list(kept.get("allow", ())), list(kept.get("deny", ()))
+    return {"allow": allow, "deny": deny, "rateLimit": rate, "minimumTls": kept.get("minimumTls")}
 
 
 def _id(domain: ListedDomain) -> str:

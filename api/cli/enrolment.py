@@ -29,6 +29,7 @@ _OPTIONS = {
     "powerRootPathAccess": "--root-path-access",
     "redirectTo": "--redirect-to",
     "metadata": "--metadata",
+    "visitors": "--visitors",
     "dnsRecords": "--record",
     "userId": "--user-id",
 }
@@ -42,9 +43,24 @@ def notes(given: list[str] | None) -> list[str] | None:
     return given
 
 
-def read_notes(given: list[str] | None) -> dict[str, str] | None:
-    """Return the notes by key; None where none is given."""
-    return dict(each.split("=", 1) for each in given) if given else None
+def json_object(given: str | None) -> str | None:
+    """Refuse what is no JSON object. Raises: `typer.BadParameter`."""
+    import json
+
+    try:
+        if given is not None and not isinstance(json.loads(given), dict):
+            raise ValueError(given)
+    except ValueError as error:
+        raise typer.BadParameter("a JSON object") from error
+    return given
+
+
+def read_rules(metadata: list[str] | None, visitors: str | None) -> dict[str, Any]:
+    """Return the notes and the rules for visitors as a row has them; None for what is not given."""
+    import json
+
+    notes = dict(each.split("=", 1) for each in metadata) if metadata else None
+    return {"metadata": notes, "visitors": None if visitors is None else json.loads(visitors)}
 
 
 DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name.")]
@@ -54,6 +70,12 @@ ApplicationOption = Annotated[str, typer.Option("--application", metavar="ID", h
 MetadataOption = Annotated[
     list[str] | None,
     typer.Option(metavar="KEY=TEXT", help="A note of yours, in place of all of before; once for each.", callback=notes),
+]
+
+
+VisitorsOption = Annotated[
+    str | None,
+    typer.Option(metavar="JSON", help="Rules for visitors, as the API's visitors; {} ends them.", callback=json_object),
 ]
 
 
@@ -75,12 +97,13 @@ def power(
         list[str] | None, typer.Option(metavar="PATH", help="A path served from the origin's root; once for each.")
     ] = None,
     metadata: MetadataOption = None,
+    visitors: VisitorsOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Serve the application on a domain, or change how; a monitor asks the DNS, then orders the certificate."""
     paths = root_path_access or None
     fields = {"domain": domain, "applicationUrl": application_url, "powerRootPathAccess": paths}
-    _enrol("power", application, fields | {"metadata": read_notes(metadata)}, as_json=as_json)
+    _enrol("power", application, fields | read_rules(metadata, visitors), as_json=as_json)
 
 
 def secure(
@@ -91,11 +114,12 @@ def secure(
     ] = None,
     redirect_to: Annotated[str | None, typer.Option(help="Where to send all visitors instead.")] = None,
     metadata: MetadataOption = None,
+    visitors: VisitorsOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a domain HTTPS in front of its origin, or change it; a monitor asks the DNS, then orders the certificate."""
     fields = {"domain": domain, "applicationUrl": application_url, "redirectTo": redirect_to}
-    _enrol("secure", application, fields | {"metadata": read_notes(metadata)}, as_json=as_json)
+    _enrol("secure", application, fields | read_rules(metadata, visitors), as_json=as_json)
 
 
 def monitor(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli.enrolment import ApplicationOption, DomainArgument, MetadataOption, name_of, read_notes
+from api.cli.enrolment import ApplicationOption, DomainArgument, MetadataOption, VisitorsOption, name_of, read_rules
 from api.cli.printing import AsJson, print_json, print_result
 from common.errors import OperatorError
 
@@ -29,6 +29,7 @@ def prepare(
     ] = None,
     redirect_to: Annotated[str | None, typer.Option(help="Secure: where to send all visitors instead.")] = None,
     metadata: MetadataOption = None,
+    visitors: VisitorsOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Have a domain served, with its certificate, before its DNS leads here; print the records to set.
@@ -46,7 +47,7 @@ def prepare(
         "applicationUrl": application_url,
         "powerRootPathAccess": root_path_access or None,
         "redirectTo": redirect_to,
-        "metadata": read_notes(metadata),
+        **read_rules(metadata, visitors),
     }
 
     async def work(services: CommandServices) -> PreparedDomain:

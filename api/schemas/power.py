@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from api.schemas.bodies import Metadata, ProductBody, Url
+from api.schemas.visitors import Visitors
 from common.urls import MOST_ROOT_PATH_CHARACTERS, MOST_ROOT_PATHS, InvalidUrl, parse_root_path
 
 
@@ -27,6 +28,7 @@ class PowerBody(ProductBody):
     application_url: Url = Field(alias="applicationUrl")
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
     metadata: Metadata | None = None
+    visitors: Visitors | None = None
 
 
 class PowerChange(ProductBody):
@@ -35,3 +37,4 @@ class PowerChange(ProductBody):
     application_url: Url | None = Field(None, alias="applicationUrl")
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
     metadata: Metadata | None = None
+    visitors: Visitors | None = None

@@ -9,6 +9,7 @@ from pydantic import Field
 from api.schemas.bodies import Metadata, Strict, Url
 from api.schemas.power import RootPaths
 from api.schemas.secure import RedirectTarget
+from api.schemas.visitors import Visitors
 from common.domain_settings import DomainSettings
 from common.enrolment.request import EnrolmentRequest
 from common.names import DomainName
@@ -22,6 +23,7 @@ class PrepareBody(Strict):
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
     redirect_to: RedirectTarget | None = Field(None, alias="redirectTo")
     metadata: Metadata | None = None
+    visitors: Visitors | None = None
 
     def as_request(self, name: DomainName) -> EnrolmentRequest:
         """Return the enrolment that the body asks for."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from api.schemas.bodies import Metadata, ProductBody, Url
+from api.schemas.visitors import Visitors
 from common.errors import FrontageError
 from common.urls import parse_redirect_target
 
@@ -37,6 +38,7 @@ class SecureBody(ProductBody):
     application_url: Url | None = Field(None, alias="applicationUrl")
     redirect_to: RedirectTarget | None = Field(None, alias="redirectTo")
     metadata: Metadata | None = None
+    visitors: Visitors | None = None
 
 
 class SecureChange(ProductBody):
@@ -45,6 +47,7 @@ class SecureChange(ProductBody):
     application_url: Url | None = Field(None, alias="applicationUrl")
     redirect_to: RedirectChange | None = Field(None, alias="redirectTo")
     metadata: Metadata | None = None
+    visitors: Visitors | None = None
 
 
 class SecureRemoval(ProductBody):

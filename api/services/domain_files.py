@@ -15,9 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
 import orjson
+from pydantic import ValidationError
 
 from api.rules.application_settings import InvalidSetting
 from api.rules.record_rules import MOST_RECORDS, check_record, check_size
+from api.schemas.bodies import describe
+from api.schemas.visitors import VisitorRules
 from common.db.domain_rows import EnrolmentRow, MonitorRow, Row
 from common.domain_settings import DomainSettings
 from common.errors import FrontageError, OperatorError
@@ -31,14 +34,14 @@ Product: TypeAlias = Literal["power", "secure", "monitor"]
 PRODUCTS: tuple[Product, ...] = get_args(Product)
 FORMATS: tuple[Format, ...] = get_args(Format)
 FIELDS = (
-    *("product", "domain", "applicationUrl", "powerRootPathAccess", "redirectTo", "metadata"),
+    *("product", "domain", "applicationUrl", "powerRootPathAccess", "redirectTo", "metadata", "visitors"),
     *("subdomain", "dnsRecords", "userId", "jobId", "userEmail"),
 )
 
-_JSON_CELLS = ("powerRootPathAccess", "metadata", "dnsRecords")
+_JSON_CELLS = ("powerRootPathAccess", "metadata", "visitors", "dnsRecords")
 _OF_PRODUCT: Mapping[str, tuple[str, ...]] = {
-    "power": ("applicationUrl", "powerRootPathAccess", "metadata"),
-    "secure": ("applicationUrl", "redirectTo", "metadata"),
+    "power": ("applicationUrl", "powerRootPathAccess", "metadata", "visitors"),
+    "secure": ("applicationUrl", "redirectTo", "metadata", "visitors"),
     "monitor": ("subdomain", "dnsRecords", "userId", "jobId", "userEmail"),
 }
 _MOST_LABEL_CHARACTERS = 1024
@@ -167,6 +170,7 @@ def _enrolment(product: Literal["power", "secure"], fields: Mapping[str, Any]) -
         None if paths is None else _checked("powerRootPathAccess", lambda: _root_paths(paths)),
         None if target is None else _checked("redirectTo", lambda: str(parse_redirect_target(_text(target)))),
         None if notes is None else _checked("metadata", lambda: _metadata(notes)),
+        None if fields.get("visitors") is None else _checked("visitors", lambda: _visitors(fields["visitors"])),
     )
     return EnrolmentRow(product, name, settings)
 
@@ -182,6 +186,13 @@ def _metadata(given: Any) -> dict[str, str]:
     if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
         raise InvalidSetting("an object of texts is expected")
     return check_metadata(given)
+
+
+def _visitors(given: Any) -> dict[str, Any]:
+    try:
+        return VisitorRules.model_validate(given).stored()
+    except ValidationError as error:
+        raise InvalidSetting(describe(error)) from None
 
 
 def _root_paths(given: Any) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from asyncpg import Connection, Record
 
@@ -21,7 +22,7 @@ _SETTLED_AT_ONCE = 1000
 _SETTLED_ROUNDS = 5
 
 _LISTED = f"""d.domain, d.product, d.redirect_to, {STATUS_NOW} as status, d.created_at,
-        coalesce(d.updated_at, d.created_at) as updated_at, d.metadata, c.issuer, c.not_after,
+        coalesce(d.updated_at, d.created_at) as updated_at, d.metadata, d.visitors, c.issuer, c.not_after,
         coalesce(d.application_url, a.application_url, '') as application_url,
         coalesce(d.root_path_access, a.root_path_access) as root_path_access"""
 
@@ -91,6 +92,7 @@ class ListedDomain:
     issuer: str | None
     not_after: datetime | None
     metadata: Mapping[str, str] | None = None
+    visitors: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,4 +190,5 @@ def _listed(row: Record) -> ListedDomain:
         row["issuer"],
         row["not_after"],
         row["metadata"],
+        row["visitors"],
     )

@@ -41,7 +41,8 @@ HOLD_SECONDS = 10.0
 
 _SETTINGS = ", ".join(SETTINGS)
 _PLACES = ", ".join(f"${place}" for place in range(4, 4 + len(SETTINGS)))
-_CHANGED = {"redirect_to": "nullif(${}, '')", "metadata": "nullif(${}, '{{}}'::jsonb)"}
+_OR_NULL = "nullif(${}, '{{}}'::jsonb)"
+_CHANGED = {"redirect_to": "nullif(${}, '')", "metadata": _OR_NULL, "visitors": _OR_NULL}
 
 _IN_SERVICE = "select from certificates c where c.domain = d.domain and c.released_at is null"
 
@@ -63,7 +64,7 @@ _DOMAINS = f"""
         {_IS_PREPARED} as is_prepared,
         coalesce(d.application_url, a.application_url, '') as application_url,
         coalesce(d.root_path_access, a.root_path_access) as root_path_access,
-        d.metadata, {STATUS_NOW} as status, {_CERTIFICATE} as certificate
+        d.metadata, d.visitors, {STATUS_NOW} as status, {_CERTIFICATE} as certificate
     from domains d join applications a on a.id = d.application_id"""
 
 
@@ -102,6 +103,8 @@ class Domain:
     """It is served although its DNS does not lead here yet (`common.db.preparations`)."""
     metadata: Mapping[str, str] | None = None
     """The application's notes."""
+    visitors: Mapping[str, Any] | None = None
+    """Rules for visitors (`common.visitors`)."""
 
 
 async def power(
@@ -376,4 +379,5 @@ def _domain(row: Record) -> Domain:
         row["claim"],
         row["is_prepared"],
         row["metadata"],
+        row["visitors"],
     )

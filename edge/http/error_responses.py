@@ -21,7 +21,7 @@ class ErrorResponse(NamedTuple):
     code: str
     message: str
     close: bool = False  # the connection's framing can no longer be trusted, or is not worth reading on
-    retry_after_seconds: int = 5  # said with a 503
+    retry_after_seconds: int = 5  # said with a 429 and a 503
 
 
 BAD_REQUEST: Final = ErrorResponse(400, "bad_request", "The request is not valid HTTP/1.1.", close=True)
@@ -29,11 +29,13 @@ BAD_HOST: Final = ErrorResponse(400, "bad_host", "The request needs one valid Ho
 CLIMBING_PATH: Final = ErrorResponse(400, "climbing_path", "The path climbs above the root.")
 NOT_ENROLLED: Final = ErrorResponse(404, "domain_not_enrolled", "There is nothing at this address.")
 BLOCKED: Final = ErrorResponse(403, "blocked", "The operator of this service has blocked this address.")
+ADDRESS_REFUSED: Final = ErrorResponse(403, "address_refused", "This site cannot be visited from your network.")
 METHOD_NOT_ALLOWED: Final = ErrorResponse(405, "method_not_allowed", "This method is not available here.", close=True)
 REQUEST_TIMEOUT: Final = ErrorResponse(408, "request_timeout", "The request took too long to arrive.", close=True)
 BODY_TOO_LARGE: Final = ErrorResponse(413, "body_too_large", "The request's body is too large.", close=True)
 TARGET_TOO_LONG: Final = ErrorResponse(414, "target_too_long", "The address is too long.", close=True)
 MISDIRECTED: Final = ErrorResponse(421, "misdirected", "This connection was made for another domain.", close=True)
+TOO_MANY_REQUESTS: Final = ErrorResponse(429, "too_many_requests", "Too many requests from your network at once.")
 HEAD_TOO_LARGE: Final = ErrorResponse(431, "head_too_large", "The request's header fields are too large.", close=True)
 EXPECTATION_FAILED: Final = ErrorResponse(417, "expectation", "Only 100-continue can be expected here.", close=True)
 BLOCKED_LEGALLY: Final = ErrorResponse(451, "blocked_legally", "This address is blocked for legal reasons.")
@@ -115,7 +117,7 @@ def render(
     ]
     if kind.status == 405:
         lines.append(ALLOW)
-    if kind.status == 503:
+    if kind.status in (429, 503):
         lines.append(b"Retry-After: %d" % kind.retry_after_seconds)
     if close:
         lines.append(b"Connection: close")

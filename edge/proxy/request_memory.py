@@ -9,7 +9,8 @@ A request is taken in the first of these ways that fits:
                              only the request line is read
     else                     `RequestReader` and `respond`; what they made of it is remembered
 
-Equal bytes are read alike, and the same route decides alike: below ``/.well-known/`` alone, where the edge may answer
+Equal bytes are read alike, and the same route decides alike, but for one with rules for visitors, whose requests are
+not remembered: below ``/.well-known/`` alone, where the edge may answer
 itself, and for a name that is not the one TLS was made for, more is asked, so those are remembered by all their bytes
 and for one generation of the replica only.
 """
@@ -215,7 +216,7 @@ class RequestMemory:
 
     def remember(self, raw: bytes, forward: Forward) -> None:
         """Remember what became of `raw`, a request that `recall` did not know, or the head of one with a body."""
-        if len(raw) > self._recent.max_bytes:
+        if len(raw) > self._recent.max_bytes or forward.route.visitors is not None:  # each is decided upon anew
             return
         has_body = bool(forward.head.fields.body)
         self.head, self.route, self.upstream_head = forward.head, forward.route, forward.upstream_head

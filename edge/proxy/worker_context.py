@@ -11,6 +11,7 @@ import socket
 from collections.abc import Sequence
 from functools import partial
 from random import random
+from time import monotonic
 from typing import Protocol
 
 from common.addresses import tenant_policy
@@ -42,6 +43,7 @@ from edge.routing.certificates import answers_challenge, is_awaiting_certificate
 from edge.routing.challenge import key_authorization
 from edge.routing.decide import Ports
 from edge.routing.respond import Listening, Lookup
+from edge.routing.visitors import VisitRates
 from edge.transport.connection_limits import ConnectionLimits
 from edge.transport.deferred_work import DeferredWork, LoopTurns
 from edge.upstream.address_order import AddressOrder
@@ -115,7 +117,11 @@ class WorkerContext:
         self.connection_limits = _connection_limits(settings, bounds)
         self.routes = RouteTable(reader, keyring, api_domain=api_domain(settings))
         self.lookup = Lookup(
-            self.routes.find, self.is_awaiting_certificate, self.challenge_answer, partial(probe_answer, keyring)
+            self.routes.find,
+            self.is_awaiting_certificate,
+            self.challenge_answer,
+            partial(probe_answer, keyring),
+            VisitRates(monotonic),
         )
         self.recent_requests = {
             (secure, trusted): RecentRequests(self.routes, self.limits, bounds.max_body_bytes)

@@ -35,6 +35,22 @@ class _Record(msgspec.Struct, frozen=True):
 _MetadataKey = Annotated[str, Meta(pattern=rf"\A{KEY.pattern}\Z")]
 
 
+class RateLimitRecord(_Record, frozen=True):
+    """How many requests each client of a domain may send."""
+
+    requests: Annotated[int, Meta(ge=1)]
+    seconds: Annotated[int, Meta(ge=1)] = 1
+
+
+class VisitorsRecord(_Record, frozen=True, rename="camel"):
+    """Which visitors of a domain are refused."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    rate_limit: RateLimitRecord | None = None
+    minimum_tls: Literal["1.2", "1.3"] | None = None
+
+
 class ResponsePolicyRecord(_Record, frozen=True):
     """Fields that responses carry where the origin sends none of that name; `hsts_seconds`: None for no HSTS."""
 
@@ -77,6 +93,7 @@ class RouteRecord(_Record, frozen=True):
     redirect_to: str | None = None
     origin_vouched: bool = True
     metadata: dict[_MetadataKey, str] = {}
+    visitors: VisitorsRecord | None = None
 
 
 class CertificateRecord(_Record, frozen=True):

@@ -21,6 +21,7 @@ from common.metadata import field_name, field_value
 from common.names import parse_host_name
 from common.secrets import Keyring
 from common.urls import InvalidUrl, parse_application_url, parse_redirect_target
+from common.visitors import InvalidNetwork, NetworkSet, parse_network
 from edge.http.error_responses import MAINTENANCE, MISCONFIGURED, ErrorResponse, blocked
 from edge.replica.applications import ApplicationTable, ReplicatedApplication
 from edge.replica.records import (
@@ -30,9 +31,11 @@ from edge.replica.records import (
     RecordReader,
     RecordUnusable,
     RouteRecord,
+    VisitorsRecord,
     read_record,
 )
 from edge.routing.route import Origin, Product, RedirectTo, Route
+from edge.routing.visitors import VisitorRules
 
 _MAX_REMEMBERED = 32_768  # some 550 bytes each
 _PRODUCTS: tuple[Product, ...] = ("power", "secure")  # Power's route wins
@@ -46,6 +49,7 @@ class TlsOptions(NamedTuple):
 
     application_id: str | None
     offers_http2: bool = True
+    needs_tls13: bool = False
 
 
 def read_tls_options(reader: RecordReader, domain: str) -> TlsOptions:
@@ -57,8 +61,9 @@ def read_tls_options(reader: RecordReader, domain: str) -> TlsOptions:
         content = reader.get_raw("route", f"{product}/{domain}")
         if content is not None:
             with suppress(RecordUnusable):
-                application_id = read_record(RouteRecord, content).application_id
-                return TlsOptions(application_id, _offers_http2(reader, application_id))
+                record = read_record(RouteRecord, content)
+                needs_tls13 = record.visitors is not None and record.visitors.minimum_tls == "1.3"
+                return TlsOptions(record.application_id, _offers_http2(reader, record.application_id), needs_tls13)
     return TlsOptions(None)
 
 
@@ -173,7 +178,7 @@ class RouteTable:
             route = _route(domain, product, record, application)
             if domain == self._api_domain:
                 route = replace(route, origin=route.origin._replace(is_own_api=True))
-        except (RecordUnusable, InvalidUrl, InvalidName) as error:
+        except (RecordUnusable, InvalidUrl, InvalidName, InvalidNetwork) as error:
             _log.error("route unusable", domain=domain, product=product, reason=str(error))
             route = Route(domain, product, application_id, _NOWHERE, b"", (), b"", b"", refusal=MISCONFIGURED)
         policies = self._policies(domain, application_id)
@@ -200,10 +205,10 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Repl
     options = application.record
     if options is None:
         raise RecordUnusable("its application is unusable")
-    refusal = MAINTENANCE if options.maintenance else None
+    refusal, visitors = MAINTENANCE if options.maintenance else None, _visitors(record.visitors)
     if product == "secure" and record.redirect_to:
         onward, nowhere = _redirect_to(record.redirect_to), (_NOWHERE, b"", (), b"", b"")
-        return Route(domain, product, application.id, *nowhere, redirect_to=onward, refusal=refusal)
+        return Route(domain, product, application.id, *nowhere, redirect_to=onward, refusal=refusal, visitors=visitors)
     url = record.application_url or options.application_url or ""
     origin, authority, base_path = _origin(url, options.origin_server_name, options.origin_verify)
     is_vouched = record.origin_vouched or not record.application_url
@@ -221,8 +226,18 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Repl
         refusal=refusal,
         response_policy=application.response_policy,
         buffer_uploads_bytes=options.buffer_uploads_bytes or 0,
+        visitors=visitors,
         metadata=_metadata(record, options.metadata_fields) if is_vouched else b"",
     )
+
+
+def _visitors(record: VisitorsRecord | None) -> VisitorRules | None:
+    """Return the rules for visitors. Raises: `InvalidNetwork`."""
+    if record is None or not (record.allow or record.deny or record.rate_limit):
+        return None
+    allowed, denied = (NetworkSet(map(parse_network, texts)) for texts in (record.allow, record.deny))
+    rate = record.rate_limit
+    return VisitorRules(allowed if record.allow else None, denied, *((rate.requests, rate.seconds) if rate else ()))
 
 
 def _metadata(record: RouteRecord, keys: Sequence[str]) -> bytes:

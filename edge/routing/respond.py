@@ -31,6 +31,7 @@ from edge.routing.challenge import is_challenge
 from edge.routing.decide import CHALLENGE_PROBE_PREFIX, PROBE_PREFIX, WELL_KNOWN, Ports, Redirect, decide
 from edge.routing.request_rewriting import Surroundings
 from edge.routing.route import Route
+from edge.routing.visitors import VisitRates, refuse_visitor
 
 # Clients keep a permanent redirect for ever unless its lifetime is stated, and redirectTo may change.
 _REDIRECT_LIFETIME: Final = b"\r\nCache-Control: max-age=300"
@@ -77,6 +78,7 @@ class Lookup:
     is_awaiting_certificate: Callable[[str], bool]
     challenge_answer: Callable[[RequestHead], bytes | None]
     probe_answer: Callable[[str, str], bytes | None]  # for a host and a nonce
+    rates: VisitRates
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,10 @@ def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cl
         return NOT_ENROLLED
     if route.refusal is not None:  # before any other rule, and on the plain port too: HTTPS would only refuse it again
         return route.refusal
+    if route.visitors is not None:
+        refused = refuse_visitor(route.visitors, lookup.rates, route.domain, client.origin(head.fields.forwarded_for))
+        if refused is not None:
+            return refused
     if server_name and server_name != head.fields.host:
         # RFC 9110 §7.4: the certificate shown for one owner's name proves nothing about another owner's.
         shown = lookup.find_route(server_name)

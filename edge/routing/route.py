@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from edge.http.error_responses import ErrorResponse
 from edge.routing.response_policy import ResponsePolicy
+from edge.routing.visitors import VisitorRules
 
 Product: TypeAlias = Literal["power", "secure"]
 
@@ -86,5 +87,6 @@ class Route:
     refusal: ErrorResponse | None = None  # what every request is answered, instead of being forwarded
     response_policy: ResponsePolicy | None = None  # fields that responses carry besides the origin's
     buffer_uploads_bytes: int = 0  # the largest body that is taken in whole before the origin is asked; 0: streamed
+    visitors: VisitorRules | None = None  # which visitors are refused
     metadata: bytes = b""  # fields about the domain that the origin gets: \r\nName: value …
     learnt_root: LearntRoot = field(default_factory=LearntRoot, compare=False, repr=False)

@@ -174,7 +174,10 @@ class CertificateCache:
             envelope = base64.b64decode(record.private_key)
             key = self._keyring.open(envelope, key_identity(domain))
             protocols = self._protocols if options.offers_http2 else PROTOCOLS
-            return build_context(record.chain, key, protocols), None
+            context = build_context(record.chain, key, protocols)
+            if options.needs_tls13:
+                context.minimum_version = ssl.TLSVersion.TLSv1_3
+            return context, None
         except (RecordUnusable, SecretUnreadable, ValueError, OSError) as error:  # ssl.SSLError is an OSError
             if isinstance(error, OSError) and error.errno in _SHORTAGES:
                 raise

@@ -278,3 +278,55 @@ async def test_the_origin_gets_the_chosen_notes_and_none_that_a_client_made_up(t
                 await client.response()
                 seen = [line for line in heads.pop().split(b"\r\n") if b"metadata" in line.lower()]
                 assert seen == fields
+
+
+async def test_visitors_are_refused_by_address_and_by_rate_before_the_origin_is_asked(tmp_path: Path) -> None:
+    async def visit(client: Wire, **rules: Any) -> tuple[bytes, bytes]:
+        proxy.replica.enrol(DOMAIN, there.url, visitors=rules)
+        proxy.change()
+        return await repeat(client)
+
+    async def repeat(client: Wire) -> tuple[bytes, bytes]:
+        await client.send(GET)
+        return await client.response()
+
+    asked: list[bytes] = []
+
+    async def script(wire: Wire) -> None:
+        while True:
+            asked.append(await wire.head())
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        client = await proxy.connect()
+        for number in range(6):  # remembered, as of any domain without rules
+            proxy.replica.enrol(DOMAIN, there.url)
+            assert (await repeat(client))[0].startswith(b"HTTP/1.1 200 "), number
+        asked.clear()
+        for rules in ({"deny": ["127.0.0.0/8"]}, {"allow": ["192.0.2.0/24", "::/0"]}):
+            head, body = await visit(client, **rules)
+            assert head.startswith(b"HTTP/1.1 403 ")
+            assert orjson.loads(body)["code"] == "address_refused"
+        assert (await visit(client, allow=["127.0.0.1/32"], deny=["192.0.2.0/24"]))[0].startswith(b"HTTP/1.1 200 ")
+        assert len(asked) == 1
+        answers = [await visit(client, rateLimit={"requests": 3, "seconds": 3600})]
+        answers += [await repeat(client) for _ in range(4)]
+        assert [head[9:12] for head, _ in answers] == [b"200", b"200", b"200", b"429", b"429"]
+        assert b"\r\nRetry-After: 1200\r\n" in answers[3][0] or b"\r\nRetry-After: 1199\r\n" in answers[3][0]
+        assert len(asked) == 4
+        proxy.replica.enrol(DOMAIN, there.url)
+        proxy.change()
+        assert (await repeat(client))[0].startswith(b"HTTP/1.1 200 ")
+        counted = {family.name: family for family in proxy.worker.measurements()}
+        refusals = counted["frontage_edge_refusals"].samples
+        assert refusals == {("address_refused",): [2.0], ("too_many_requests",): [2.0]}
+
+
+async def test_the_address_that_a_trusted_proxy_states_is_the_visitors(tmp_path: Path) -> None:
+    async with origin(answer_each) as there, edge(tmp_path, FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as proxy:
+        proxy.replica.enrol(DOMAIN, there.url, visitors={"deny": ["192.0.2.0/24"]})
+        proxy.change()
+        client = await proxy.connect()
+        for stated, status in ((b"192.0.2.7", b"403"), (b"198.51.100.7", b"200"), (b"198.51.100.7, 192.0.2.7", b"403")):
+            await client.send(GET[:-2] + b"X-Forwarded-For: %b\r\n\r\n" % stated)
+            assert (await client.response())[0][9:12] == status, stated

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from edge.process import worker_service
 from tests.component.http2_peers import get, secure_client
 from tests.component.peers import answer_each, origin
 from tests.tls_parts import MemoryReplica as Certificates
-from tests.tls_parts import keyring
+from tests.tls_parts import keyring, the_ca
 from tests.waiting import until
 
 NAMES = ("shop.example.com", "blog.example.com", "other.example.com")
@@ -121,3 +122,28 @@ async def test_application_that_turned_http_2_off_offers_http_1_1_and_others_go_
             for name, expected in ((NAMES[0], chosen), (NAMES[1], chosen), (NAMES[2], "h2")):
                 async with secure_client(port, name, *offered) as (selected, _):
                     assert selected == expected
+
+
+async def test_a_domain_that_asks_for_tls_1_3_speaks_no_older_one_and_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(port: int, name: str) -> str | None:
+        context = ssl.create_default_context(cadata=the_ca().pem)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with (
+            socket.create_connection(("127.0.0.1", port)) as raw,
+            context.wrap_socket(raw, server_hostname=name) as tls,
+        ):
+            return tls.version()
+
+    replica = Replica()
+    async with origin(answer_each) as there, service(tmp_path, monkeypatch, there.url, replica) as port:
+        assert await asyncio.to_thread(connect, port, NAMES[0]) == "TLSv1.2"
+        route = {"domain": NAMES[0], "product": "power", "application_id": "app"}
+        replica.put("route", f"power/{NAMES[0]}", route | {"visitors": {"minimumTls": "1.3"}})
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await asyncio.to_thread(connect, port, NAMES[0])
+        assert await asyncio.to_thread(connect, port, NAMES[1]) == "TLSv1.2"
+        async with secure_client(port, NAMES[0], "h2") as (selected, http2):
+            assert selected == "h2"
+            assert (await http2.exchange(get())).content == b"ok"

@@ -64,6 +64,7 @@ _FIELDS = {
     "redirectTo": "redirect_to",
     "powerRootPathAccess": "root_path_access",
     "metadata": "metadata",
+    "visitors": "visitors",
 }
 _NEW_FIELDS = ("domain", "product", "prepare", "application_url", "redirect_to", "records", "root_path_access")
 
@@ -281,7 +282,7 @@ class DomainPages:
                 given: dict[str, Any] = {"domain": name.text, "redirectTo": text_of(request, "redirect_to").strip()}
                 if url := text_of(request, "url").strip():
                     given["applicationUrl"] = url
-                given |= _metadata(request)
+                given |= _metadata(request) | _visitors(request)
                 _, noted = await context.secure.change(application, parse_body(SecureChange, given))
             case "remove_power":
                 self._view.require_typed(request, name)
@@ -332,7 +333,7 @@ class DomainPages:
         The root paths are in it only where they differ from those that apply, which can be the application's.
         """
         given: dict[str, Any] = {"domain": name.text, "applicationUrl": text_of(request, "url").strip()}
-        given |= _metadata(request)
+        given |= _metadata(request) | _visitors(request)
         if "root_path_access" not in request[FORM]:  # of a page from before an upgrade
             return parse_body(PowerChange, given)
         paths = text_of(request, "root_path_access").split()
@@ -452,3 +453,21 @@ def _metadata(request: web.Request) -> dict[str, dict[str, str]]:
             raise Refused(invalid_parameter("metadata"), hint="one note a line, such as plan=pro")
         notes[key.strip()] = text.strip()
     return {"metadata": notes}
+
+
+def _visitors(request: web.Request) -> dict[str, dict[str, Any]]:
+    """Return the rules for visitors of a form as a body has them; none of a page from before an upgrade.
+
+    Raises: `Refused`.
+    """
+    if "allow" not in request[FORM]:
+        return {}
+    rules: dict[str, Any] = {name: text_of(request, name).split() for name in ("allow", "deny")}
+    if rate := text_of(request, "rate_limit").strip():
+        requests, _, seconds = rate.partition("/")
+        if not (requests.isdecimal() and (seconds or "1").isdecimal() and len(rate) < 20):
+            raise Refused(invalid_parameter("visitors"), hint="the limit: requests and seconds, such as 100/10")
+        rules["rateLimit"] = {"requests": int(requests), "seconds": int(seconds or "1")}
+    if text_of(request, "tls13") == "on":
+        rules["minimumTls"] = "1.3"
+    return {"visitors": rules}

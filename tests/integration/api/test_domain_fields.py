@@ -1,4 +1,4 @@
-"""An application's notes of its domains: kept, shown, found by, and in events."""
+"""What an application says of a domain: its notes, by which it is found, and its rules for visitors."""
 
 from __future__ import annotations
 
@@ -138,3 +138,50 @@ async def test_the_keys_that_origins_get_are_chosen_for_the_application(service:
     for wrong in (["a b"], ["a_b", "a-b"], [f"k{n}" for n in range(11)]):
         refused = await partner.call("PUT", "/application", json={"metadataFields": wrong})
         assert (refused.status, refused.message) == (400, "Invalid 'metadataFields' parameter"), wrong
+
+
+RULES = {
+    "allow": ["192.0.2.0/24", "::ffff:198.51.100.7"],
+    "deny": ["192.0.2.7"],
+    "rateLimit": {"requests": 100, "seconds": 10},
+    "minimumTls": "1.3",
+}
+KEPT = RULES | {"allow": ["192.0.2.0/24", "198.51.100.7/32"], "deny": ["192.0.2.7/32"]}
+
+
+async def test_rules_for_visitors_are_shown_kept_and_ended(service: Service) -> None:
+    async def shown() -> Any:
+        return (await partner.get()).body["items"][0]["visitors"]
+
+    partner = await service.partner()
+    service.point(SHOP)
+    assert (await partner.post(SHOP, visitors=RULES)).status == 200
+    assert await shown() == KEPT
+    assert (await partner.put(SHOP, metadata={"plan": "pro"})).status == 200
+    assert await shown() == KEPT
+    assert (await partner.put(SHOP, visitors={"deny": ["2001:db8::/32"]})).status == 200
+    assert await shown() == {"allow": [], "deny": ["2001:db8::/32"], "rateLimit": None, "minimumTls": None}
+    assert (await partner.put(SHOP, visitors={})).status == 200
+    assert await shown() is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"deny": ["shop.example"]},
+        {"deny": ["192.0.2.7/24"]},
+        {"allow": "192.0.2.0/24"},
+        {"allow": [f"192.0.2.{n}" for n in range(201)]},
+        {"rateLimit": {"requests": 0}},
+        {"rateLimit": {"requests": 1, "seconds": 3601}},
+        {"rateLimit": 5},
+        {"minimumTls": "1.1"},
+        {"allowed": []},
+    ],
+)
+async def test_rules_for_visitors_that_make_no_sense_are_refused(service: Service, wrong: Any) -> None:
+    partner = await service.partner()
+    service.point(SHOP)
+    refused = await partner.post(SHOP, visitors=wrong)
+    assert (refused.status, refused.message) == (502, "Invalid 'visitors' parameter")
+    assert (await partner.get()).body["items"] == []
