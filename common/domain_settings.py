@@ -38,8 +38,9 @@ class DomainSettings:
         return cls(**{name: _frozen(stored.get(key)) for name, key in _JSON_NAMES.items()})
 
     def as_json(self) -> dict[str, Any]:
-        """Return the value under the API's names, with null for what is not given."""
-        return {key: _plain(getattr(self, name)) for name, key in _JSON_NAMES.items()}
+        """Return the value under the API's names, with null for what is not given; notes and rules only where given."""
+        every = {key: _plain(getattr(self, name)) for name, key in _JSON_NAMES.items()}
+        return {key: value for key, value in every.items() if value is not None or key not in _ONLY_GIVEN}
 
     def given(self) -> dict[str, Any]:
         """Return the settings that are given, by name."""
@@ -62,6 +63,9 @@ _JSON_NAMES: Final = {
     "metadata": "metadata",
     "visitors": "visitors",
 }
+
+
+_ONLY_GIVEN: Final = ("metadata", "visitors")
 
 
 def _frozen(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from api.rules.response_policy import ReferrerPolicy
+from api.rules.response_policy import Compression, ReferrerPolicy
 from common.db import applications
 from common.db.application_removal import Extent
 
@@ -47,6 +47,8 @@ class ResponsePolicy(TypedDict):
     nosniff: bool
     """X-Content-Type-Options: nosniff."""
     referrerPolicy: ReferrerPolicy | None
+    compression: Compression
+    """Of what the origin sends uncompressed; `always`: also where it sets a cookie and may reflect the request."""
     fields: Mapping[str, str]
     """Others, by name."""
 
@@ -187,6 +189,7 @@ def response_policy(stored: Mapping[str, Any] | None) -> ResponsePolicy | None:
         "hsts": hsts,
         "nosniff": stored.get("nosniff", False),
         "referrerPolicy": stored.get("referrer_policy"),
+        "compression": stored.get("compression", "off"),
         "fields": stored.get("fields", {}),
     }
 

@@ -26,6 +26,9 @@ ReferrerPolicy: TypeAlias = Literal[
     "strict-origin-when-cross-origin",
     "unsafe-url",
 ]
+Compression: TypeAlias = Literal["off", "on", "always"]
+"""Whether edges compress what origins send uncompressed; `always`: also where a response that sets a cookie may hold
+parts of the request."""
 LONGEST_HSTS_SECONDS: Final = 2 * 366 * 86_400
 LEAST_PRELOAD_SECONDS: Final = 365 * 86_400  # hstspreload.org
 MOST_FIELDS: Final = 20
@@ -52,7 +55,12 @@ class Hsts:
 
 
 def read_policy(
-    hsts: Hsts | None, *, nosniff: bool, referrer_policy: ReferrerPolicy | None, fields: Mapping[str, str]
+    hsts: Hsts | None,
+    *,
+    nosniff: bool,
+    referrer_policy: ReferrerPolicy | None,
+    fields: Mapping[str, str],
+    compression: Compression = "off",
 ) -> dict[str, Any] | None:
     """Return the policy as it is stored, None where it adds nothing. Raises: `InvalidSetting`."""
     stored: dict[str, Any] = {} if hsts is None else _read_hsts(hsts)
@@ -60,6 +68,8 @@ def read_policy(
         stored["nosniff"] = True
     if referrer_policy is not None:
         stored["referrer_policy"] = referrer_policy
+    if compression != "off":
+        stored["compression"] = compression
     if fields:
         stored["fields"] = _read_fields(fields)
     return stored or None

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from api.rules.application_settings import MOST_ROOT_PATHS
 from api.rules.application_tokens import SecretChange, ServiceAuthChange
-from api.rules.response_policy import LONGEST_HSTS_SECONDS, MOST_FIELDS, ReferrerPolicy
+from api.rules.response_policy import LONGEST_HSTS_SECONDS, MOST_FIELDS, Compression, ReferrerPolicy
 from api.schemas.bodies import Strict
 from common.db.applications import ErrorStatus, SendHost
 
@@ -39,6 +39,7 @@ class ResponsePolicyBody(Strict):
     hsts: HstsBody | None = None
     nosniff: bool = False
     referrer_policy: ReferrerPolicy | None = None
+    compression: Compression = "off"
     fields_: dict[str, str] = Field({}, alias="fields", max_length=MOST_FIELDS)
 
 

@@ -288,7 +288,13 @@ def read_response_policy(body: ResponsePolicyBody) -> dict[str, Any] | None:
     hsts = (
         None if given is None else Hsts(given.max_age, given.include_sub_domains, given.preload, given.customers_agree)
     )
-    return read_policy(hsts, nosniff=body.nosniff, referrer_policy=body.referrer_policy, fields=body.fields_)
+    return read_policy(
+        hsts,
+        nosniff=body.nosniff,
+        referrer_policy=body.referrer_policy,
+        fields=body.fields_,
+        compression=body.compression,
+    )
 
 
 def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -155,7 +155,8 @@ def _from_cell(name: str, text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise InvalidRow(f"{name}: JSON is expected") from error
+        kind = "object" if name in ("metadata", "visitors") else "list"
+        raise InvalidRow(f"{name}: a JSON {kind} is expected") from error
 
 
 def _enrolment(product: Literal["power", "secure"], fields: Mapping[str, Any]) -> EnrolmentRow:

@@ -10,6 +10,7 @@ import operator
 from typing import Final
 
 from edge.http import response, upgrade
+from edge.http.compression import compress
 from edge.http.error_responses import ORIGIN_INVALID, Rejected
 from edge.http.incomplete import check_incomplete_response
 from edge.http.response import ResponseHead
@@ -206,11 +207,14 @@ class ResponseRelay(RequestRelay):
             self._open_tunnel(answer, sent, data)
             return
         policy = self.route.response_policy
+        compressed = None
         if policy is not None:
             sent = add_fields(sent, policy, self.client.scheme)
+            if policy.compression != "off":
+                sent, compressed = compress(sent, answer, self.head, policy.compression)
         self._response = answer
         self.status = answer.status
-        if answer.body == len(data):  # by far the most frequent
+        if answer.body == len(data) and compressed is None:  # by far the most frequent
             if self._client_keeps_alive:
                 self.client.write_head(sent, data)
             else:
@@ -220,7 +224,9 @@ class ResponseRelay(RequestRelay):
         self.phase = self.phase.on_respond
         self.answered_at = self._context.time()
         fields = self.head.fields
-        self._response_body = ResponseBody(answer.body, self.head.minor, takes_trailers=fields.takes_trailers)
+        self._response_body = compressed or ResponseBody(
+            answer.body, self.head.minor, takes_trailers=fields.takes_trailers
+        )
         self._relay_body(data, sent)
 
     # The response's body, and the tunnel ------------------------------------------------------------------

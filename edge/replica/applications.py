@@ -139,4 +139,4 @@ def _policy(record: ResponsePolicyRecord | None) -> ResponsePolicy | None:
         fields["X-Content-Type-Options"] = "nosniff"
     if record.referrer_policy is not None:
         fields["Referrer-Policy"] = record.referrer_policy
-    return compile_policy({**fields, **record.fields}.items())
+    return compile_policy({**fields, **record.fields}.items(), record.compression)

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Meta
 
 from common.errors import FrontageError
-from common.metadata import KEY
 
 _R = TypeVar("_R", bound="_Record")
 
@@ -30,9 +29,6 @@ class RecordUnusable(FrontageError):
 
 class _Record(msgspec.Struct, frozen=True):
     """Strict: no text is taken for a number. Errors name the field and never its value."""
-
-
-_MetadataKey = Annotated[str, Meta(pattern=rf"\A{KEY.pattern}\Z")]
 
 
 class RateLimitRecord(_Record, frozen=True):
@@ -58,6 +54,7 @@ class ResponsePolicyRecord(_Record, frozen=True):
     hsts_subdomains: bool = False
     hsts_preload: bool = False
     nosniff: bool = False
+    compression: Literal["off", "on", "always"] = "off"
     referrer_policy: Annotated[str, Meta(pattern=r"\A[a-z-]{1,40}\Z")] | None = None
     fields: dict[
         Annotated[str, Meta(pattern=r"\A[A-Za-z0-9-]{1,100}\Z")],
@@ -81,7 +78,7 @@ class ApplicationRecord(_Record, frozen=True):
     buffer_uploads_bytes: Annotated[int, Meta(gt=0)] | None = None
     http2: bool = True
     response_policy: ResponsePolicyRecord | None = None
-    metadata_fields: tuple[_MetadataKey, ...] = ()
+    metadata_fields: tuple[str, ...] = ()
 
 
 class RouteRecord(_Record, frozen=True):
@@ -92,7 +89,7 @@ class RouteRecord(_Record, frozen=True):
     root_path_access: tuple[str, ...] | None = None
     redirect_to: str | None = None
     origin_vouched: bool = True
-    metadata: dict[_MetadataKey, str] = {}
+    metadata: dict[str, str] = {}
     visitors: VisitorsRecord | None = None
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from common.errors import InvalidName
 from common.logs import get_logger
-from common.metadata import field_name, field_value
+from common.metadata import KEY, field_name, field_value
 from common.names import parse_host_name
 from common.secrets import Keyring
 from common.urls import InvalidUrl, parse_application_url, parse_redirect_target
@@ -242,7 +242,7 @@ def _visitors(record: VisitorsRecord | None) -> VisitorRules | None:
 
 def _metadata(record: RouteRecord, keys: Sequence[str]) -> bytes:
     """Return the fields that tell the origin what the application notes of the domain under these keys."""
-    noted = ((key, record.metadata[key]) for key in keys if key in record.metadata)
+    noted = ((key, record.metadata[key]) for key in keys if key in record.metadata and KEY.fullmatch(key))
     return "".join(f"\r\n{field_name(key)}: {field_value(text)}" for key, text in noted).encode("ascii")
 
 

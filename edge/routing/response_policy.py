@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from edge.http.compression import Compression
+
 _HSTS: Final = b"strict-transport-security"
 
 
@@ -24,17 +26,19 @@ class ResponsePolicy(NamedTuple):
 
     secure: tuple[AddedField, ...]
     plain: tuple[AddedField, ...]
+    compression: Compression = "off"
 
 
-def compile_policy(fields: Iterable[tuple[str, str]]) -> ResponsePolicy | None:
-    """Return the policy that adds these fields, by name and value; None for none."""
+def compile_policy(fields: Iterable[tuple[str, str]], compression: Compression = "off") -> ResponsePolicy | None:
+    """Return the policy that adds these fields, by name and value, and compresses; None for nothing to do."""
     added = [
         (name.lower().encode(), AddedField(f"\r\n{name.lower()}:".encode(), f"{name}: {value}\r\n".encode()))
         for name, value in fields
     ]
-    if not added:
+    if not added and compression == "off":
         return None
-    return ResponsePolicy(tuple(each for _, each in added), tuple(each for name, each in added if name != _HSTS))
+    plain = tuple(each for name, each in added if name != _HSTS)
+    return ResponsePolicy(tuple(each for _, each in added), plain, compression)
 
 
 def add_fields(head: bytes, policy: ResponsePolicy, scheme: bytes) -> bytes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import gzip
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import brotli
 import orjson
 import pytest
 
@@ -330,3 +332,49 @@ async def test_the_address_that_a_trusted_proxy_states_is_the_visitors(tmp_path:
         for stated, status in ((b"192.0.2.7", b"403"), (b"198.51.100.7", b"200"), (b"198.51.100.7, 192.0.2.7", b"403")):
             await client.send(GET[:-2] + b"X-Forwarded-For: %b\r\n\r\n" % stated)
             assert (await client.response())[0][9:12] == status, stated
+
+
+async def unchunked(client: Wire) -> bytes:
+    pieces = []
+    while size := int(await client.reader.readline(), 16):
+        pieces.append(await client.reader.readexactly(size))
+        await client.reader.readexactly(2)
+    await client.reader.readexactly(2)
+    return b"".join(pieces)
+
+
+async def test_text_is_compressed_where_the_application_asks_and_the_client_takes_it(tmp_path: Path) -> None:
+    page = b"<p>Something to read</p>" * 4000
+
+    async def script(wire: Wire) -> None:
+        while True:
+            is_for_head = (await wire.head()).startswith(b"HEAD")
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(page))
+            if not is_for_head:
+                await wire.send(page)
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        client = await proxy.connect()
+        for chosen, accepted, coding in (
+            ("off", b"gzip", b""),
+            ("on", b"gzip", b"gzip"),
+            ("on", b"gzip, br", b"br"),
+            ("on", b"identity", b""),
+        ):
+            choose(proxy, there.url, response_policy={"compression": chosen})
+            for _ in range(6):  # parsed, remembered, and read by a template
+                await client.send(GET[:-2] + b"Accept-Encoding: %b\r\n\r\n" % accepted)
+                head = await client.head()
+                body = await (unchunked(client) if coding else client.reader.readexactly(len(page)))
+                assert (b"\r\nContent-Encoding: %b\r\n" % coding in head) == bool(coding)
+                assert (b"\r\nVary: Accept-Encoding\r\n" in head) == (chosen == "on")
+                assert len(body) < len(page) // 10 if coding else body == page
+                decode = {b"": bytes, b"br": brotli.decompress, b"gzip": gzip.decompress}[coding]
+                assert decode(body) == page
+        choose(proxy, there.url, response_policy={"compression": "on"})
+        await client.send(GET.replace(b"GET", b"HEAD")[:-2] + b"Accept-Encoding: gzip\r\n\r\n")
+        head = await client.head()
+        assert b"\r\nContent-Encoding: gzip\r\n" in head
+        assert b"content-length" not in head.lower()
+        await client.send(GET)  # the connection goes on
+        assert (await client.response())[1] == page

@@ -16,7 +16,7 @@ from api.dashboard.visitors import visitor_of
 from api.dashboard.words import sentence
 from api.rules import application_settings as rules
 from api.rules.application_settings import InvalidSetting
-from api.rules.response_policy import Hsts, ReferrerPolicy, read_lines, read_policy
+from api.rules.response_policy import Compression, Hsts, ReferrerPolicy, read_lines, read_policy
 from api.services import application_changes
 from api.services import ownership_hints as hints
 from common.accounts import Permission
@@ -67,6 +67,7 @@ class SettingsPages:
                 "nosniff": lambda text: text == "on",
                 "referrer_policy": one_of("", *get_args(ReferrerPolicy)),
                 "fields": read_lines,
+                "compression": lambda text: one_of(*get_args(Compression))(text or "off"),  # of an earlier page
             },
             "visitors": {"http2": lambda text: text == "on"},
             "maintenance": {"maintenance": lambda text: text == "on"},
@@ -162,6 +163,7 @@ def _read_responses(values: dict[str, Any], application: Application) -> tuple[d
             nosniff=values["nosniff"],
             referrer_policy=values["referrer_policy"] or None,
             fields=values["fields"],
+            compression=values["compression"],
         )
     except InvalidSetting as error:
         name, _, words = str(error).partition(": ")
@@ -200,6 +202,7 @@ def _response_values(policy: Mapping[str, Any]) -> dict[str, str]:
         "hsts_subdomains": "on" if policy.get("hsts_subdomains") else "",
         "customers_agree": "",
         "nosniff": "on" if policy.get("nosniff") else "",
+        "compression": policy.get("compression", "off"),
         "referrer_policy": policy.get("referrer_policy", ""),
         "fields": "\n".join(f"{name}: {value}" for name, value in policy.get("fields", {}).items()),
     }

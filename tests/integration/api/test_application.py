@@ -329,12 +329,13 @@ async def test_a_deletion_that_fails_is_tried_again(service: Service, monkeypatc
 
 async def test_a_response_policy_is_set_shown_and_taken_away(service: Service) -> None:
     partner = await service.partner()
-    wanted = {"hsts": {"maxAge": 60}, "nosniff": True, "fields": {"X-Own": "a"}}
+    wanted = {"hsts": {"maxAge": 60}, "nosniff": True, "compression": "on", "fields": {"X-Own": "a"}}
     assert (await partner.call("PUT", "/application", json={"responsePolicy": wanted})).status == 200
     assert (await partner.call("GET", "/application")).body["responsePolicy"] == {
         "hsts": {"maxAge": 60, "includeSubDomains": False, "preload": False},
         "nosniff": True,
         "referrerPolicy": None,
+        "compression": "on",
         "fields": {"X-Own": "a"},
     }
     for wrong in (
@@ -343,6 +344,7 @@ async def test_a_response_policy_is_set_shown_and_taken_away(service: Service) -
         {"fields": {"Set-Cookie": "a=b"}},
         {"referrerPolicy": "anywhere"},
         {"noSniff": True},
+        {"compression": "gzip"},
     ):
         refused = await partner.call("PUT", "/application", json={"responsePolicy": wrong})
         assert (refused.status, refused.message) == (400, "Invalid 'responsePolicy' parameter"), wrong

@@ -44,6 +44,8 @@ async def test_a_pointed_domain_is_powered(service: Service) -> None:
                 "createdAt": item["createdAt"],
                 "updatedAt": item["createdAt"],
                 "certificate": None,
+                "metadata": {},
+                "visitors": None,
             }
         ],
         "total": 1,

@@ -16,13 +16,20 @@ async def test_what_responses_carry_is_saved_shown_and_refused_without_the_custo
     async def stored() -> object:
         return (await partner.call("GET", "/application")).body["responsePolicy"]
 
-    form = {"section": "responses", "hsts": "31536000", "nosniff": "on", "referrer_policy": "origin"}
+    form = {
+        "section": "responses",
+        "hsts": "31536000",
+        "nosniff": "on",
+        "referrer_policy": "origin",
+        "compression": "on",
+    }
     saved = await browser.post(path, **form, fields="Permissions-Policy: camera=()\nX-Own: a: b")
     assert saved.status == 303, saved.words
     wanted = {
         "hsts": {"maxAge": 31_536_000, "includeSubDomains": False, "preload": False},
         "nosniff": True,
         "referrerPolicy": "origin",
+        "compression": "on",
         "fields": {"Permissions-Policy": "camera=()", "X-Own": "a: b"},
     }
     assert await stored() == wanted
