@@ -194,6 +194,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "orders": "one row for each enrolled name",
         "idempotent_requests": f"erased after {idempotent_requests.KEPT_HOURS} hours",
         "organisations": "made by the operator",
+        "oidc_subjects": "one row for each user and OpenID Connect provider; deleted with the user",
         "origin_outages": "one row for each application and origin of its domains that fails; erased once it answers",
         "own_certificates": "one at most for each enrolled name; leaves with it",
         "passkeys": "20 at most of each user; erased with it",
