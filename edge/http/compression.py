@@ -42,7 +42,10 @@ _ACCEPTED: Final = re.compile(rb"\r\naccept-encoding:([^\r\n]*)", re.IGNORECASE)
 _MEMBER: Final = re.compile(rb"(\*|[a-z]+)[ \t]*(?:;[ \t]*q=([01](?:\.[0-9]{0,3})?))?")
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
 _STRONG_TAG: Final = re.compile(rb"(\r\netag:[ \t]*)(?=\")", re.IGNORECASE)
-_REPLACED: Final = frozenset({b"content-length", b"transfer-encoding", b"accept-ranges", b"content-md5", b"digest"})
+# What describes the bytes of before: RFC 9530's digests are of the encoded form, too.
+_REPLACED: Final = frozenset(
+    b"content-length transfer-encoding accept-ranges content-md5 digest content-digest repr-digest".split()
+)
 _GZIP_LEVEL: Final = 4
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _BROTLI_QUALITY: Final = 3

@@ -74,7 +74,7 @@ def test_parts_and_answers_without_a_body_stay(line: bytes) -> None:
 
 
 def test_the_head_says_what_is_sent() -> None:
-    head, body = answered(PAGE + LONG + b'ETag: "a"\r\nAccept-Ranges: bytes\r\nX-Own: b\r\n')
+    head, body = answered(PAGE + LONG + b'ETag: "a"\r\nAccept-Ranges: bytes\r\nRepr-Digest: md5=:a:\r\nX-Own: b\r\n')
     assert body is not None
     assert head == (
         b'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: W/"a"\r\nX-Own: b'
