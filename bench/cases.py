@@ -27,6 +27,7 @@ class Load(Enum):
     LONG_COOKIES = "every header block different, 2 KB of cookies in each"
     SHORT = "every header block different; a connection ends behind one to ten requests"
     POST = "every header block different, with a body of 200 bytes of JSON"
+    HEAD = "every header block different, the method HEAD"
     HOST_LAST = "the same request again and again, its Host last"
     HOST_LAST_VARIED = "every header block different, Host last"
     PAGE = "a recorded browser's page load, its 41 requests in turn"
@@ -124,6 +125,7 @@ CASES = (
             ("fields", "30 fields", Load.VARIED, MANY_FIELDS),
             ("gzip", "gzip", Load.VARIED, GZIP),
             ("short", "1 to 10 requests a connection", Load.SHORT, DIFFERENT),
+            ("head", "HEAD", Load.HEAD, DIFFERENT),
         )
     ),
     Case("http-1k", "http 1 KB", HTTP, Load.SAME, bar=CostLimit(1, "nginx")),

@@ -283,7 +283,7 @@ class _Loads:
         """
         if case.load is Load.SOCKET:
             return await self._own("socket", f"{case.scheme}://{SOCKET_HOST}:{port}/socket", seconds)
-        if case.load in (Load.NEW, Load.RETURNING):
+        if case.load in (Load.HEAD, Load.NEW, Load.RETURNING):
             return await self._own(case.load.name.lower(), f"{case.scheme}://{HOST}:{port}{case.path}", seconds)
         if case.load is Load.MANY and case.scheme == cases.HTTPS:
             return await self._own("domains", f"https://{HOST}:{port}{case.path}", seconds)

@@ -1,12 +1,14 @@
-"""Loads wrk cannot make: WebSocket messages, and TLS connections of three kinds.
+"""Loads wrk cannot make: WebSocket messages, HEAD, and TLS connections of three kinds.
 
     python -m bench.load_client socket  URL --seconds 3
+    python -m bench.load_client head    URL --seconds 3
     python -m bench.load_client domains URL --seconds 3 --hosts FILE
     python -m bench.load_client new       URL --seconds 3
     python -m bench.load_client returning URL --seconds 3
 
-The first two keep 64 connections busy from one uvloop, the others 8 threads. All end with one line of JSON, as wrk's
-script does. `socket` sends a message of 64 bytes on each connection and waits for it to come back. `domains` opens each
+The first three keep 64 connections busy from one uvloop, the others 8 threads. All end with one line of JSON, as wrk's
+script does. `socket` sends a message of 64 bytes on each connection and waits for it to come back. `head` sends
+HEAD with header blocks that all differ. `domains` opens each
 connection for the next host of the file (SNI and Host), makes ten requests on it, and closes it: whole handshakes, no
 sessions kept. `new` and `returning` open a connection for each request; `returning` offers the session of the last one,
 as a browser does. The URL's host is what TLS and HTTP ask for; connected is to loopback.
@@ -152,6 +154,33 @@ async def echo(url: URL, account: LoadResult) -> None:
     await asyncio.gather(*(protocol.closed for protocol in protocols))
 
 
+# HEAD ------------------------------------------------------------------------------------------------------
+
+
+async def ask_for_heads(url: URL, account: LoadResult) -> None:
+    """Send HEAD on all connections until the run is over."""
+    assert url.host is not None
+    requests = itertools.cycle(heads.asking_heads(url.host, url.path))
+    await asyncio.gather(*(_ask_for_heads(url, requests, account) for _ in range(CONNECTIONS)))
+
+
+async def _ask_for_heads(url: URL, requests: Iterator[bytes], account: LoadResult) -> None:
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", url.port, ssl=_tls(url), server_hostname=_name(url, url.host)
+    )
+    try:
+        while not account.is_over:
+            started_at = time.perf_counter()
+            writer.write(next(requests))
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                _body_bytes(await reader.readuntil(b"\r\n\r\n"))
+            account.count(started_at)
+    except (OSError, EOFError, TimeoutError):
+        account.errors += 1
+    finally:
+        writer.transport.abort()
+
+
 # Many domains ----------------------------------------------------------------------------------------------
 
 
@@ -267,7 +296,7 @@ def _trusting_anew() -> ssl.SSLContext:
 def main() -> None:
     """Run one load and print its result."""
     parser = argparse.ArgumentParser(prog="python -m bench.load_client", description=__doc__)
-    parser.add_argument("load", choices=["socket", "domains", "new", "returning"])
+    parser.add_argument("load", choices=["socket", "head", "domains", "new", "returning"])
     parser.add_argument("url", type=URL)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--hosts", type=Path, help="a host a line, for `domains`")
@@ -281,6 +310,8 @@ async def _load(arguments: argparse.Namespace) -> str:
     account = LoadResult(ends_at=start + arguments.seconds)
     if arguments.load == "socket":
         await echo(arguments.url, account)
+    elif arguments.load == "head":
+        await ask_for_heads(arguments.url, account)
     elif arguments.load in ("new", "returning"):
         await connect_often(arguments.url, account, returns=arguments.load == "returning")
     else:

@@ -51,7 +51,9 @@ class _Proxy:
     """Forwards requests. Created by `_serve`, which closes the session."""
 
     def __init__(self, sites: Sites, session: ClientSession) -> None:
-        self._origins = {host: f"127.0.0.1:{port}" for host, port in sites.origin_ports.items()}
+        self._origins = {
+            host: URL(f"{sites.scheme(host)}://127.0.0.1:{port}") for host, port in sites.origin_ports.items()
+        }
         self._session = session
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -60,8 +62,8 @@ class _Proxy:
         origin = self._origins.get(host)
         if origin is None:
             raise web.HTTPNotFound
-        fields = _onward(request, host, origin)
-        url = URL(f"http://{origin}{request.raw_path}", encoded=True)
+        fields = _onward(request, host, origin.authority)
+        url = URL(f"{origin.origin()}{request.raw_path}", encoded=True)
         if "Upgrade" in request.headers:
             return await self._tunnel(request, url, fields)
         body = request.content if request.can_read_body else None
@@ -147,7 +149,7 @@ class _Contexts:
 
 
 async def _serve(sites: Sites, http_port: int, https_port: int) -> None:
-    connector = TCPConnector(limit=0, keepalive_timeout=300)
+    connector = TCPConnector(limit=0, keepalive_timeout=300, ssl=False)
     async with ClientSession(connector=connector, auto_decompress=False, timeout=ClientTimeout(total=60)) as session:
         app = web.Application(client_max_size=2**40)
         app.router.add_route("*", "/{anything:.*}", _Proxy(sites, session).answer)
