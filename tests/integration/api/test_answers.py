@@ -76,7 +76,7 @@ async def test_a_query_parameter_that_is_not_known_is_refused_with_those_that_ar
     partner = await service.partner()
     answer = await partner.get(pagesize="5")
     assert (answer.status, answer.message) == (400, "Invalid 'pagesize' parameter")
-    assert "after, domain, page, rootDomain, search, size, sort, status" in answer.body["hint"]
+    assert "after, domain, metadata.key, page, rootDomain, search, size, sort, status" in answer.body["hint"]
     answer = await partner.call("POST", "/monitor/domains/batch?force=1", json={"domains": []})
     assert answer.message == "Missing domains in the request body."  # a write goes by its body
     assert (await partner.call("GET", "/monitor/status?x=1")).body["hint"] == "this call takes no query parameters"

@@ -278,16 +278,14 @@ async def test_held_copy_is_forgotten_when_the_database_comes_back(shop: Databas
     replicator = make_replicator(dsn, tmp_path)
     async with running(replicator), shop.connection() as connection:
         await until(lambda: replicator.version == 21, "the first copy")
-        rows = await _forget_routes(connection, 20)
+        await _forget_routes(connection, 20)
         replicator.wake()
         await until(lambda: replicator.held_copy is not None, "the guard")
         async with connection.transaction():
             await connection.execute("set local session_replication_role = replica")
-            await connection.copy_records_to_table("domains", records=rows["domains"])
-            await connection.execute("delete from changes")
-            await connection.copy_records_to_table("changes", records=rows["changes"])
-            await connection.execute("delete from feed_shards")
-            await connection.copy_records_to_table("feed_shards", records=rows["feed_shards"])
+            await connection.execute("insert into domains select * from kept_domains")
+            for table in ("changes", "feed_shards"):
+                await connection.execute(f"delete from {table}; insert into {table} select * from kept_{table}")
         replicator.wake()
         await until(lambda: replicator.held_copy is None, "the database's return")
         await assert_equal(replicator, connection)
@@ -406,18 +404,16 @@ async def _until_live(connection: Connection, version: int) -> None:
     await until_equal(lambda: connection.fetchval("select version from edge_nodes"), version)
 
 
-async def _forget_routes(connection: Connection, count: int) -> dict[str, list[tuple[object, ...]]]:
-    """As if restored from a time before those routes: what was forgotten comes back with the result."""
-    rows: dict[str, list[tuple[object, ...]]] = {
-        "domains": [
-            tuple(row) for row in await connection.fetch("select * from domains order by domain limit $1", count)
-        ],
-        "changes": [tuple(row) for row in await connection.fetch("select * from changes")],
-        "feed_shards": [tuple(row) for row in await connection.fetch("select * from feed_shards")],
-    }
+async def _forget_routes(connection: Connection, count: int) -> None:
+    """As if restored from a time before those routes: what was forgotten is kept in temporary tables of the session."""
+    await connection.execute(
+        f"create temp table kept_domains as select * from domains order by domain limit {count:d};"
+        "create temp table kept_changes as select * from changes;"
+        "create temp table kept_feed_shards as select * from feed_shards"
+    )
+    names = [row["domain"] for row in await connection.fetch("select domain from kept_domains")]
     async with connection.transaction():
         await connection.execute("set local session_replication_role = replica")
-        names = [str(row[0]) for row in rows["domains"]]
         await connection.execute("delete from domains where domain = any($1::text[])", names)
         forgotten = await connection.fetch(
             "delete from changes where key = any($1::text[]) returning shard", [f"power/{name}" for name in names]
@@ -428,7 +424,6 @@ async def _forget_routes(connection: Connection, count: int) -> dict[str, list[t
             " (select coalesce(bit_xor(digest), 0) from changes where changes.shard = feed_shards.shard)",
             [row["shard"] for row in forgotten],
         )
-    return rows
 
 
 async def test_what_a_disk_has_changed_is_found_and_copied_afresh(shop: Database, dsn: str, tmp_path: Path) -> None:
