@@ -121,3 +121,20 @@ async def test_application_that_turned_http_2_off_offers_http_1_1_and_others_go_
             for name, expected in ((NAMES[0], chosen), (NAMES[1], chosen), (NAMES[2], "h2")):
                 async with secure_client(port, name, *offered) as (selected, _):
                     assert selected == expected
+
+
+async def test_names_beneath_a_wildcard_share_a_connection_and_anothers_among_them_are_421(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = Replica()
+    replica.put_certificate("*.customer.example")
+    for name, application in (("*.customer.example", "app"), ("b.customer.example", "other")):
+        replica.put("route", f"power/{name}", {"domain": name, "product": "power", "application_id": application})
+    async with (
+        origin(answer_each) as there,
+        service(tmp_path, monkeypatch, there.url, replica) as port,
+        secure_client(port, "a.customer.example", "h2") as (_, http2),
+    ):
+        for _ in range(3):
+            for label, status in ((b"a", 200), (b"c", 200), (b"b", 421), (b"x.a", 404)):
+                assert (await http2.exchange(get(authority=label + b".customer.example"))).status == status
