@@ -93,7 +93,15 @@ async def record_rollover_error(connection: Connection, words: str) -> None:
 
 
 async def finish_rollover(connection: Connection, thumbprint: str) -> None:
-    """Put the next key, which has this thumbprint and every CA has taken, in place of the one so far."""
+    """Put the next key, which has this thumbprint and every CA has taken, in place of the one so far.
+
+    The accounts go with it, so that none is registered again.
+    """
+    await connection.execute(
+        "update acme_accounts set thumbprint = $1 from acme_key_rollover next, acme_key key"
+        " where next.thumbprint = $1 and acme_accounts.thumbprint = key.thumbprint",
+        thumbprint,
+    )
     await connection.execute(
         "update acme_key set private_key = next.private_key, thumbprint = next.thumbprint, created_at = now()"
         " from acme_key_rollover next where next.thumbprint = $1",

@@ -176,14 +176,19 @@ class AcmeAccount:
     async def identity(self) -> Identity:
         """Return the account and the CA's CAA names of today; register an account if there is none.
 
-        Raises: `IssuanceFailed`, `DatabaseUnavailable`.
+        Raises: `IssuanceFailed`, also where one has to be registered while the key is being changed;
+            `DatabaseUnavailable`.
         """
         transport = self._transport
         directory = await transport.directory()
         names = tuple(directory.meta.caa_identities or self._caa_identities)
         async with self._lock:
             known = self._identity or await self._find()
-            url = known.account_url if known is not None else await self._register(directory)
+            if known is None:
+                await self.refresh()  # a key that another monitor has changed would make a second account
+                url = await self._register(directory)
+            else:
+                url = known.account_url
             identity = Identity(names, url)
             if identity != known:
                 async with self._database.transaction() as connection:

@@ -9,7 +9,8 @@ from bench.lab.ports import free_ports
 from common.db import acme_accounts
 from common.db.pool import Database
 from common.secrets import Keyring
-from monitor.certificates.acme.account import AcmeAccount
+from monitor.certificates.acme import opening
+from monitor.certificates.acme.account import AcmeAccount, new_key, open_key, thumbprint
 from monitor.certificates.acme.rollover import KeyRollover
 from monitor.certificates.issuer import IssuanceFailed
 from tests.waiting import until
@@ -34,8 +35,10 @@ async def accounts(database: Database) -> tuple[str, str, bool]:
     async with database.connection() as connection:
         key = await acme_accounts.find_key(connection)
         rows = await connection.fetch("select distinct url from acme_accounts")
+        thumbprints = await connection.fetch("select distinct thumbprint from acme_accounts")
         is_requested, _ = await acme_accounts.find_rollover_error(connection)
     assert key is not None
+    assert [each["thumbprint"] for each in thumbprints] == [key.thumbprint], "the accounts go with the key"
     [row] = rows
     return key.thumbprint, row["url"], is_requested
 
@@ -106,6 +109,35 @@ async def test_a_monitor_that_dies_leaves_it_to_another(
         await Attempts().by(issuer)
     new, same, _ = await accounts(database)
     assert (new != old, same) == (True, url)
+
+
+async def test_no_account_is_made_with_a_key_of_the_past(
+    pebble: Pebble, database: Database, keyring: Keyring, answering: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A monitor that starts while another changes the key has opened the key before, and registers after."""
+    register, registered = AcmeAccount._register, []
+
+    async def note(account: AcmeAccount, directory: object) -> str:
+        registered.append(thumbprint(account._transport.key))
+        return await register(account, directory)  # type: ignore[arg-type]
+
+    async def open_before(_: object, __: object) -> object:
+        return past
+
+    monkeypatch.setattr(AcmeAccount, "_register", note)
+    past = await open_key(database, keyring)
+    async with database.transaction() as connection:
+        await acme_accounts.request_rollover(connection)
+        await acme_accounts.keep_next_key(connection, new_key(keyring))
+        rollover = await acme_accounts.find_rollover(connection)
+        assert rollover is not None
+        assert rollover.key is not None
+        await acme_accounts.finish_rollover(connection, rollover.key.thumbprint)
+    with monkeypatch.context() as patch:
+        patch.setattr(opening, "open_key", open_before)
+        async with opened(pebble, database, keyring, answering) as issuer:
+            await Attempts().by(issuer)
+    assert registered == [rollover.key.thumbprint]
 
 
 async def test_a_ca_that_is_away_is_waited_for_before_any_is_asked(
