@@ -7,12 +7,15 @@ Rules
     an ID token counts with an asymmetric signature by one of the issuer's keys, for our client, with our nonce
     what the ID token does not say is asked of the userinfo endpoint
     document and keys are kept for an hour; a key that is not among them is asked for at most once a minute
+    they are read once at a time, and after a failure not for some seconds: a provider that is away holds no requests up
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -33,6 +36,7 @@ _SECONDS: Final = 10.0
 _MOST_BYTES: Final = 512 * 1024
 _KEPT_SECONDS: Final = 3600.0
 _NEW_KEY_SECONDS: Final = 60.0
+_PAUSE_SECONDS: Final = 5.0
 _LEEWAY_SECONDS: Final = 60
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _MOST_TEXT: Final = 2048
@@ -44,7 +48,7 @@ class OidcFailed(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class OidcIdentity:
-    """Who the provider says the user is. `email`: None unless the provider has verified it."""
+    """The user, by the provider's word. `email`: None unless the provider has verified it."""
 
     issuer: str
     subject: str
@@ -104,7 +108,7 @@ class Attempt:
 class OidcProvider:
     """The operator's OpenID Connect provider. One instance per process.
 
-    Mutable state: the provider's metadata, as read last.
+    Mutable state: the provider's metadata, as read last, and when reading failed last.
     """
 
     def __init__(self, settings: Settings, clock: Clock, client_secret: str) -> None:
@@ -117,6 +121,8 @@ class OidcProvider:
         self._return_url = settings.base_url + RETURN_PATH
         self._clock = clock
         self._metadata: _Metadata | None = None
+        self._failed_at = -math.inf
+        self._reading = asyncio.Lock()
 
     @classmethod
     def of(cls, settings: Settings, clock: Clock) -> OidcProvider | None:
@@ -177,9 +183,21 @@ class OidcProvider:
 
     async def _read_metadata(self, session: aiohttp.ClientSession, *, at_most_old: float = _KEPT_SECONDS) -> _Metadata:
         """Return the provider's metadata and keys, read anew after a time. Raises: `OidcFailed`."""
-        known, now = self._metadata, self._clock.monotonic()
-        if known is not None and now - known.read_at < at_most_old:
-            return known
+        async with self._reading:
+            known, now = self._metadata, self._clock.monotonic()
+            if known is not None and now - known.read_at < at_most_old:
+                return known
+            if now - self._failed_at < _PAUSE_SECONDS:
+                raise OidcFailed("the provider failed a moment ago, and is not asked yet")
+            try:
+                self._metadata = await self._fetch_metadata(session, now)
+            except OidcFailed:
+                self._failed_at = self._clock.monotonic()
+                raise
+            return self._metadata
+
+    async def _fetch_metadata(self, session: aiohttp.ClientSession, now: float) -> _Metadata:
+        """Read the provider's document and keys. Raises: `OidcFailed`."""
         document = await _fetch(session, "GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
         if document.get("issuer") != self.issuer:
             raise OidcFailed(f"the document is of the issuer {str(document.get('issuer'))[:200]!r}")
@@ -189,7 +207,7 @@ class OidcProvider:
         has_userinfo = document.get("userinfo_endpoint") is not None
         found = await _fetch(session, "GET", endpoints[2])
         methods = document.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-        self._metadata = _Metadata(
+        return _Metadata(
             endpoints[0],
             endpoints[1],
             self._endpoint(document, "userinfo_endpoint") if has_userinfo else None,
@@ -198,7 +216,6 @@ class OidcProvider:
             _read_keys(found),
             now,
         )
-        return self._metadata
 
     def _endpoint(self, document: Mapping[str, Any], name: str) -> str:
         """Return an address of the document, which is as safe as the issuer's. Raises: `OidcFailed`."""

@@ -158,7 +158,7 @@ def parse_name(text: str) -> DomainName:
 
 
 def cursor_name(query: MultiMapping[str]) -> str:
-    """Return the parameter that says where a part of a list that goes back in time begins: ``after``, or ``before``.
+    """Return the parameter at which a part of a list that goes back in time begins: ``after``, or ``before``.
 
     Both take the `next` of the part before. Raises: `Refused` where both are there.
     """

@@ -47,7 +47,7 @@ class VisitorRules(_Part):
     """The oldest version of TLS that is spoken; without one, 1.2."""
 
     def stored(self) -> dict[str, Any]:
-        """Return what is kept: nothing that says nothing."""
+        """Return what is kept, without rules that are empty."""
         return self.model_dump(by_alias=True, exclude_defaults=True)
 
 

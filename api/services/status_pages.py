@@ -1,4 +1,4 @@
-"""The page that shows a partner's customer how one domain is: its link, and what it says.
+"""The page that shows a partner's customer how one domain is: its link, and its content.
 
 The page shows what the database has of one domain. It asks neither the DNS nor an origin, because every holder of the
 link may open it, as often as the rate limit lets.
@@ -30,7 +30,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{32}")
 
 @dataclass(frozen=True, slots=True)
 class DomainStatus:
-    """What the page says of a domain; `partner` is the application's name, `records` are those to set now."""
+    """The page's content; `partner` is the application's name, `records` are those to set now."""
 
     link: StatusLink
     domain: DomainName

@@ -2,7 +2,7 @@
 
 Rules
     only hashes of tokens are stored (`common.accounts.hash_token`)
-    a session ends `LIFETIME` after sign-in, or sooner where its start says so, and `IDLE_HOURS` after the last request
+    a session ends `LIFETIME` after sign-in, or `IDLE_HOURS` after the last request; some are started for less
     a link works once, within its time; another one takes its place
     a link that was made with an API key, and the session that it opens, end with that key, and neither can make what
         would outlast it (`api.rights`)

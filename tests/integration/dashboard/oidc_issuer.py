@@ -41,6 +41,7 @@ class OidcIssuer:
     signs_with: tuple[Any, str] | None = None
     returns: dict[str, str] = field(default_factory=dict)
     key_reads: int = 0
+    document_reads: int = 0
     _codes: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def authorize(self, location: str, claims: dict[str, Any]) -> str:
@@ -62,6 +63,7 @@ class OidcIssuer:
         return {} if self.key_id is None else {"kid": self.key_id}
 
     async def get_document(self, _: web.Request) -> web.Response:
+        self.document_reads += 1
         document = {
             "issuer": self.url,
             "authorization_endpoint": f"{self.url}/authorize",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -242,6 +243,14 @@ async def test_a_broken_provider_is_said_in_a_sentence(world: World, document: d
     page = await (await world.dashboard.browser()).get("/dashboard/sign-in/oidc")
     assert page.status == 502
     assert "could not be asked who you are" in page.words
+
+
+async def test_a_provider_that_fails_is_asked_once_in_a_while(world: World) -> None:
+    world.issuer.document = {"issuer": "https://evil.example"}
+    browsers = [await world.dashboard.browser() for _ in range(5)]
+    pages = await asyncio.gather(*(browser.get("/dashboard/sign-in/oidc") for browser in browsers))
+    assert [page.status for page in pages] == [502] * 5
+    assert world.issuer.document_reads == 1
 
 
 async def test_without_a_provider_there_is_no_such_page(dashboard: Dashboard) -> None:
