@@ -1,10 +1,12 @@
 """``python -m bench.certificate_faults``: certificates while everything goes wrong, for as long as you like.
 
 Domains are secured, renewed, deleted and secured again through the API, while monitors die by SIGKILL, Postgres dies
-and comes back, an edge dies and comes back, and the authority refuses, delays and drops requests at every step, all
-at random. Then it becomes quiet, and must come to this: for each domain one valid certificate, served by every edge;
-no order stuck; a ledger that agrees with what Pebble saw. ``--seed`` repeats a run's choices, though not its timing.
-Needs Debian's ``pebble``.
+and comes back, two of three edges die and come back, and the authority refuses, delays and drops requests at every
+step, all at random. Each third domain does not lead here: it is prepared, and validated by DNS-01 in the zone that the
+first edge answers. With ``--lifetime`` certificates end soon, as six-day ones do, and are renewed all the time. Then it
+becomes quiet, and must come to this: no domain lost; for each one valid certificate, served by every edge; none that
+ended before its renewal; no order stuck; a ledger that agrees with what Pebble saw. ``--seed`` repeats a run's choices,
+though not its timing. Needs Debian's ``pebble`` and ``unbound``.
 """
 
 from __future__ import annotations
@@ -32,10 +34,14 @@ from bench.certificate_world import CertificateWorld, certificate_world
 from bench.certificates import pebble_orders
 from bench.demo.walk_clients import NoAnswer
 from bench.lab.pebble import is_installed
+from bench.lab.unbound import find_unbound
 from common.errors import DatabaseUnavailable, FrontageError, OperatorError
 from common.processes import loop_factory
 
 _DOMAINS = 60
+_AWAY = "away"
+"""The first label of domains that do not lead here."""
+_EDGES = 3
 _CHANGE_SECONDS = 0.2
 _FAULT_SECONDS = 0.3
 _DEATH_SECONDS = 8.0
@@ -59,11 +65,18 @@ class FaultRun:
 
     chance: random.Random
     done: Counter[str] = field(default_factory=Counter)
-    enrolled: set[str] = field(default_factory=set)
+    accepted: set[str] = field(default_factory=set)
+    """The domains whose enrolment was accepted, and whose end was not asked for since."""
+    lapsed: set[str] = field(default_factory=set)
+    """The domains whose certificate in service was seen to have ended."""
 
     def domain(self) -> str:
         """Choose a domain at random."""
-        return f"shop.faults{self.chance.randrange(_DOMAINS)}.example"
+        return _name(self.chance.randrange(_DOMAINS))
+
+
+def _name(number: int) -> str:
+    return f"{'shop' if number % 3 else _AWAY}.faults{number}.example"
 
 
 def main() -> None:
@@ -72,6 +85,8 @@ def main() -> None:
     console = Console(soft_wrap=True)
     if not is_installed():
         sys.exit("bench.certificate_faults: pebble is not installed: `apt-get install pebble`")
+    if not find_unbound():
+        sys.exit("bench.certificate_faults: unbound is not installed: `apt-get install unbound`")
     fault_run = FaultRun(random.Random(arguments.seed))
     console.print(f"seed {arguments.seed}")
     try:
@@ -95,6 +110,7 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=float, default=5, help="how long things go wrong (5)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="for the same choices")
+    parser.add_argument("--lifetime", type=int, metavar="SECONDS", help="of a certificate, such as 120 (years)")
     parser.add_argument(
         "--directory", type=Path, default=Path("/var/tmp"), help="where the database is made (/var/tmp)"
     )
@@ -110,7 +126,12 @@ async def _measure(console: Console, fault_run: FaultRun, arguments: argparse.Na
         ) as name,
         Progress(*columns, console=console, transient=True) as progress,
     ):
-        async with certificate_world(Path(name)) as world:
+        running = certificate_world(
+            Path(name), edges=_EDGES, has_challenge_zone=True, lifetime_seconds=arguments.lifetime
+        )
+        async with running as world:
+            for domain in filter(_is_away, map(_name, range(_DOMAINS))):
+                await world.delegate(domain)
             until = time.monotonic() + arguments.minutes * 60
             task = progress.add_task("everything goes wrong", total=arguments.minutes * 60)
             async with asyncio.TaskGroup() as work:
@@ -119,6 +140,7 @@ async def _measure(console: Console, fault_run: FaultRun, arguments: argparse.Na
                 work.create_task(_kill(world, fault_run, until))
                 while time.monotonic() < until:
                     progress.update(task, completed=arguments.minutes * 60 - (until - time.monotonic()))
+                    await _look_for_lapsed(world, fault_run)
                     await asyncio.sleep(0.5)
             progress.update(task, description="it becomes quiet", total=None)
             world.ca.faults.clear()
@@ -126,7 +148,14 @@ async def _measure(console: Console, fault_run: FaultRun, arguments: argparse.Na
                 await monitor.kill()
                 await monitor.start()
             await _until_quiet(world)
-            return await _judge(world)
+            await _look_for_lapsed(world, fault_run)
+            for monitor in world.monitors:
+                await monitor.stop()
+            return await _judge(world, fault_run)
+
+
+def _is_away(domain: str) -> bool:
+    return domain.startswith(f"{_AWAY}.")
 
 
 # The faults ------------------------------------------------------------------------------------------------
@@ -136,10 +165,16 @@ async def _change(world: CertificateWorld, fault_run: FaultRun, until: float) ->
     """Enrol, change and remove domains as partners do. The API may answer that its database is unavailable."""
     while time.monotonic() < until:
         domain, what = fault_run.domain(), fault_run.chance.choices(("POST", "PUT", "DELETE"), (6, 2, 1))[0]
-        body = {"domain": domain} | ({"applicationUrl": world.partner.origin} if what == "POST" else {})
+        path, body = "/ssl", {"domain": domain} | ({"applicationUrl": world.partner.origin} if what == "POST" else {})
+        if _is_away(domain) and what != "PUT":
+            path, body["product"] = "/domains/{}/prepare", "secure"
+        if what == "DELETE":
+            fault_run.accepted.discard(domain)
         with suppress(aiohttp.ClientError, TimeoutError):
-            status, _ = await world.partner.ask(what, "/ssl", body)
-            fault_run.done[f"{what} /ssl, {'accepted' if status == 200 else 'refused'}"] += 1
+            status, _ = await world.partner.ask(what, path.format(domain), body)
+            fault_run.done[f"{what} {path}, {'accepted' if status == 200 else 'refused'}"] += 1
+            if what == "POST" and status == 200:
+                fault_run.accepted.add(domain)
         await asyncio.sleep(_CHANGE_SECONDS * fault_run.chance.random())
 
 
@@ -165,12 +200,12 @@ async def _kill(world: CertificateWorld, fault_run: FaultRun, until: float) -> N
     """Kill monitors, an edge and Postgres at random, and start them again."""
     while time.monotonic() < until:
         await asyncio.sleep(_DEATH_SECONDS * fault_run.chance.random())
-        victim = fault_run.chance.choices(("a monitor", "an edge", "Postgres"), (6, 1, 1))[0]
+        victim = fault_run.chance.choices(("a monitor", "an edge", "Postgres"), (6, 2, 1))[0]
         fault_run.done[f"deaths of {victim}"] += 1
         if victim == "Postgres":
             await world.restart_postgres()
             continue
-        process = fault_run.chance.choice(world.monitors) if victim == "a monitor" else world.edges[1]
+        process = fault_run.chance.choice(world.monitors if victim == "a monitor" else world.edges[1:])
         await process.kill()
         while True:  # Postgres may be away just then
             try:
@@ -179,6 +214,16 @@ async def _kill(world: CertificateWorld, fault_run: FaultRun, until: float) -> N
             except OperatorError:
                 await process.kill()
                 await asyncio.sleep(0.5)
+
+
+async def _look_for_lapsed(world: CertificateWorld, fault_run: FaultRun) -> None:
+    """Note the domains whose certificate in service has ended."""
+    with suppress(DatabaseUnavailable):
+        async with world.database.connection() as connection:
+            rows = await connection.fetch(
+                "select domain from certificates where released_at is null and not_after < now()"
+            )
+        fault_run.lapsed.update(row["domain"] for row in rows)
 
 
 # What came of it -------------------------------------------------------------------------------------------
@@ -198,8 +243,12 @@ async def _until_quiet(world: CertificateWorld) -> None:
                     "update orders set due_at = now()"
                     " where state <> 'issued' and lease_until is null and due_at > now()"
                 )
+                await connection.execute(
+                    "update preparations set due_at = now() where state = 'waiting' and lease_until is null"
+                )
                 busy = await connection.fetchval(
-                    "select count(*) from orders left join certificates"
+                    "select (select count(*) from preparations where state in ('waiting', 'issuing')) + count(*)"
+                    " from orders left join certificates"
                     " on certificates.domain = orders.domain and released_at is null"
                     " where state <> 'issued' or lease_until is not null or live_at is null or live_at < issued_at"
                 )
@@ -209,7 +258,7 @@ async def _until_quiet(world: CertificateWorld) -> None:
     raise OperatorError(f"{busy} orders are not at rest after {_QUIET_SECONDS:g} seconds")
 
 
-async def _judge(world: CertificateWorld) -> dict[str, tuple[str, bool]]:
+async def _judge(world: CertificateWorld, fault_run: FaultRun) -> dict[str, tuple[str, bool]]:
     """Return, for each question, what was found and whether it is right."""
     async with world.database.connection() as connection:
         enrolled = {row["domain"] for row in await connection.fetch("select domain from domains")}
@@ -228,6 +277,11 @@ async def _judge(world: CertificateWorld) -> dict[str, tuple[str, bool]]:
                 served += (await world.visitor(edge).get(domain)).status == 200
     made, counted, placed = pebble_orders(world), sum(states.values()), states.get("placed", 0)
     return {
+        "domains that were accepted, and lost": (
+            f"{len(fault_run.accepted)} and {len(fault_run.accepted - enrolled)}",
+            fault_run.accepted <= enrolled,
+        ),
+        "certificates that ended before their renewal": (f"{len(fault_run.lapsed)}", not fault_run.lapsed),
         "domains enrolled, and valid certificates": (
             f"{len(enrolled)} and {len(valid)}",
             sorted(valid) == sorted(enrolled),

@@ -27,16 +27,19 @@ from bench.lab.faulty_ca import FaultyCa, faulty_ca
 from bench.lab.lab import Lab
 from bench.lab.pebble import Pebble, running_pebble
 from bench.lab.ports import free_ports
+from bench.lab.unbound import serve_unbound
 from bench.lab.zone import Zone
 from bench.private_stage import private_environment
+from common.db import delegations
 from common.db.pool import Database, open_pool
 from common.errors import OperatorError
 from common.postgres import EmbeddedPostgres
 from common.processes import exited, role_argv, spawn
 from common.secrets import Keyring
-from common.settings import Settings, load
+from common.settings import HostPort, Settings, load
 
 ZONE = "example"
+CHALLENGE_ZONE = "acme.frontage.test"
 _CNAME_TARGET = "apps.partner.example"
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 20.0
@@ -138,6 +141,13 @@ class CertificateWorld:
         """Create a visitor of that edge, who trusts Pebble's root."""
         return VisitorClient("127.0.0.1", self.edges[edge].settings.edge_https.port, self.ca_file)
 
+    async def delegate(self, domain: str) -> None:
+        """Have the domain lead elsewhere, with its challenge delegated to the application."""
+        async with self.database.connection() as connection:
+            label = await delegations.mint(connection, domain, self.partner.application_id)
+        self.zone.add(f"_acme-challenge.{domain}", "CNAME", f"{label}.{CHALLENGE_ZONE}")
+        self.zone.add(domain, "A", "192.0.2.1")
+
     async def restart_postgres(self) -> None:
         """Kill Postgres with SIGKILL, and start it again at the same address."""
         self.postgres.process.kill()
@@ -182,6 +192,13 @@ class ApiClient:
         """
         await self.change("POST", "/ssl", domain=domain, applicationUrl=self.origin)
 
+    async def prepare(self, domain: str) -> None:
+        """Prepare the domain in Secure, which is enrolled once its challenge is delegated.
+
+        Raises: `OperatorError`.
+        """
+        await self.change("POST", f"/domains/{domain}/prepare", product="secure", applicationUrl=self.origin)
+
     async def power(self, domain: str) -> None:
         """Power the domain.
 
@@ -208,25 +225,39 @@ async def certificate_world(
     monitors: int = 2,
     habits: Mapping[str, str] | None = None,
     through_faulty_ca: bool = True,
+    has_challenge_zone: bool = False,
+    lifetime_seconds: int | None = None,
     **settings: str,
 ) -> AsyncIterator[CertificateWorld]:
     """Run everything for the block.
 
     `settings` are named without the prefix; limits are far away unless they are given. `directory` exists, and
-    Postgres' own user can enter it.
+    Postgres' own user can enter it. With `has_challenge_zone` the first edge answers `CHALLENGE_ZONE`, and Pebble asks
+    unbound, which must be installed. `lifetime_seconds`: of Pebble's certificates.
 
     Raises: `OperatorError`.
     """
-    http_port, api_port = free_ports(2)
+    http_port, api_port, dns_port = free_ports(3)
     postgres = EmbeddedPostgres(directory)
     dsn = postgres.start()
     async with AsyncExitStack() as stack:
         stack.callback(postgres.stop)
         lab = await stack.enter_async_context(Lab.start())
-        pebble = await stack.enter_async_context(running_pebble(directory, http_port=http_port, habits=habits))
+        resolver = None
+        if has_challenge_zone:
+            zones = {ZONE: HostPort(lab.dns.host, lab.dns.port), CHALLENGE_ZONE: HostPort("127.0.0.1", dns_port)}
+            resolver = await stack.enter_async_context(serve_unbound(zones))
+        running = running_pebble(
+            directory, http_port=http_port, habits=habits, resolver=resolver, lifetime_seconds=lifetime_seconds
+        )
+        pebble = await stack.enter_async_context(running)
         ca = await stack.enter_async_context(faulty_ca(pebble))
         shared = {"DATABASE_URL": dsn, "DNS_SERVERS": lab.dns.address, "API_LISTEN": f"127.0.0.1:{api_port}"}
         shared |= _issuer_settings(ca.directory if through_faulty_ca else pebble.directory, pebble.ca_file)
+        first = {"EDGE_HTTP": f"127.0.0.1:{http_port}"}
+        if has_challenge_zone:
+            shared |= {"ACME_DNS_ZONE": CHALLENGE_ZONE, "SSL_TARGET": f"ssl.{ZONE}", "POWER_TARGET": f"power.{ZONE}"}
+            first["EDGE_DNS"] = f"127.0.0.1:{dns_port}"
         role = partial(_make_role, stack, directory, shared | settings)
         api = role("api", 0)
         keyring = await prepare(api.settings)
@@ -238,7 +269,6 @@ async def certificate_world(
         ca_file.write_text(await pebble.root())
         partner = ApiClient(session, *made, lab.origin.url)
         world = CertificateWorld(directory, postgres, dsn, database, keyring, pebble, ca, lab, api, partner, ca_file)
-        first = {"EDGE_HTTP": f"127.0.0.1:{http_port}"}
         world.edges = [role("edge", number, **({} if number else first)) for number in range(edges)]
         world.monitors = [role("monitor", number) for number in range(monitors)]
         await asyncio.gather(*(process.start() for process in (api, *world.edges, *world.monitors)))

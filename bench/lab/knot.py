@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -21,6 +21,7 @@ import dns.asyncquery
 import dns.exception
 import dns.message
 import dns.rcode
+import dns.rdatatype
 import dns.update
 
 from bench.lab.log_lines import last_log_line
@@ -35,6 +36,7 @@ _ASK_SECONDS = 2.0
 _PROBE_SECONDS = 0.1
 _STOP_SECONDS = 5.0
 _TTL_SECONDS = 60
+_SECURE_ENTRY_POINT = 1  # RFC 4034 §2.1.1
 _HEAD = "$ORIGIN {zone}.\n$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n"
 
 _CONFIGURATION = """
@@ -78,11 +80,18 @@ class Knot:
     @classmethod
     @contextlib.asynccontextmanager
     async def serve(
-        cls, zones: Mapping[str, str], *, host: str = "127.0.0.1", port: int = 0, keys: Mapping[str, str] | None = None
+        cls,
+        zones: Mapping[str, str],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        keys: Mapping[str, str] | None = None,
+        signed: Collection[str] = (),
     ) -> AsyncIterator[Self]:
         """Serve `zones`, zone files by apex, within the block; a zone without SOA is given one.
 
-        `keys`: TSIG keys (hmac-sha256) that may update every zone, by name, in base64.
+        `keys`: TSIG keys (hmac-sha256) that may update every zone, by name, in base64. `signed`: the zones that it
+        signs (DNSSEC), with keys of its own.
 
         Raises: `OperatorError` when knot is not installed or does not start.
         """
@@ -102,7 +111,7 @@ class Knot:
             for zone, text in zones.items():
                 head = "" if " SOA " in text else _HEAD.format(zone=zone)
                 (directory / f"{zone}.zone").write_text(head + text)
-                configuration += f"  - domain: {zone}\n"
+                configuration += f"  - domain: {zone}\n" + ("    dnssec-signing: on\n" if zone in signed else "")
             (directory / "knot.conf").write_text(configuration)
             with (directory / "log").open("wb") as log:
                 process = spawn(
@@ -129,6 +138,20 @@ class Knot:
         update = dns.update.UpdateMessage(zone)
         update.delete(name, kind)
         await self._send(update)
+
+    async def find_trust_anchor(self, zone: str) -> str:
+        """Return the record of the key that signs a signed zone's keys, for a validating resolver.
+
+        Raises: TimeoutError for a zone that is not signed.
+        """
+        query = dns.message.make_query(zone, "DNSKEY")
+        async with asyncio.timeout(_START_SECONDS):
+            while True:  # it signs after it begins to answer
+                reply = await dns.asyncquery.tcp(query, self.address.host, port=self.address.port, timeout=_ASK_SECONDS)
+                for key in (each for found in reply.answer for each in found):
+                    if key.rdtype == dns.rdatatype.DNSKEY and key.flags & _SECURE_ENTRY_POINT:
+                        return f"{zone}. {_TTL_SECONDS} IN DNSKEY {key.to_text()}"
+                await asyncio.sleep(_POLL_SECONDS)
 
     async def _send(self, update: dns.update.UpdateMessage) -> None:
         reply = await dns.asyncquery.tcp(update, self.address.host, port=self.address.port, timeout=_ASK_SECONDS)

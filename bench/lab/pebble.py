@@ -101,19 +101,22 @@ async def running_pebble(
     external_accounts: Mapping[str, str] | None = None,
     resolver: HostPort | None = None,
     host: str = "127.0.0.1",
+    lifetime_seconds: int | None = None,
 ) -> AsyncIterator[Pebble]:
     """Run Pebble until the end of the block; its files lie in `directory`, which exists.
 
     `habits` are variables of its environment beside `DEFAULT_HABITS`. With `external_accounts`, key ids and their
     MAC keys (base64url), it takes no others. `resolver`: asked instead of the DNS server in which any name is this
-    machine. `host`: the address of this machine that it serves at.
+    machine. `host`: the address of this machine that it serves at. `lifetime_seconds`: of its
+    certificates, instead of years.
     """
     api, management, dns, dns_management = free_ports(4)
     _write_certificate(directory, host)
     config = directory / "pebble.json"
-    config.write_text(
-        json.dumps(_config(directory, (f"{host}:{api}", f"{host}:{management}"), http_port, external_accounts or {}))
-    )
+    described = _config(directory, (f"{host}:{api}", f"{host}:{management}"), http_port, external_accounts or {})
+    if lifetime_seconds is not None:
+        described["pebble"]["certificateValidityPeriod"] = lifetime_seconds
+    config.write_text(json.dumps(described))
     pebble = Pebble(
         directory=f"https://{host}:{api}/dir",
         ca_file=directory / "pebble-api.pem",

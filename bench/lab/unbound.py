@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 import dns.asyncquery
@@ -57,8 +57,10 @@ def find_unbound() -> str | None:
 
 
 @contextlib.asynccontextmanager
-async def serve_unbound(zones: Mapping[str, HostPort]) -> AsyncIterator[HostPort]:
+async def serve_unbound(zones: Mapping[str, HostPort], *, trust_anchors: Sequence[str] = ()) -> AsyncIterator[HostPort]:
     """Yield the resolver's address. `zones` are apexes, each with the server to ask for it.
+
+    Zones with a record in `trust_anchors`, DNSKEY or DS, are validated (DNSSEC).
 
     Raises: `OperatorError` when unbound is not installed or does not start.
     """
@@ -70,6 +72,7 @@ async def serve_unbound(zones: Mapping[str, HostPort]) -> AsyncIterator[HostPort
         configuration = _CONFIGURATION.format(directory=directory, address=address)
         for zone, server in zones.items():
             configuration += f'stub-zone:\n    name: "{zone}"\n    stub-addr: {server.host}@{server.port}\n'
+        configuration += "".join(f"server:\n    trust-anchor: '{anchor}'\n" for anchor in trust_anchors)
         (directory / "unbound.conf").write_text(configuration)
         with (directory / "log").open("wb") as log:
             process = spawn(

@@ -27,11 +27,11 @@ until = partial(waiting.until, seconds=60.0, pending=(DatabaseUnavailable, NoAns
 
 
 @asynccontextmanager
-async def a_world(habits: Mapping[str, str] | None = None) -> AsyncIterator[CertificateWorld]:
-    """Where the embedded Postgres' own user can go, too. `habits`: Pebble's."""
+async def a_world(habits: Mapping[str, str] | None = None, **options: Any) -> AsyncIterator[CertificateWorld]:
+    """Where the embedded Postgres' own user can go, too. `habits`: Pebble's; `options`: of `certificate_world`."""
     directory = Path(tempfile.mkdtemp(prefix="frontage-tests-", dir="/var/tmp"))
     try:
-        async with certificate_world(directory, habits=habits) as world:
+        async with certificate_world(directory, habits=habits, **options) as world:
             yield world
     finally:
         shutil.rmtree(directory, ignore_errors=True)

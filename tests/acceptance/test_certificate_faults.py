@@ -18,6 +18,7 @@ from bench.certificate_world import CertificateWorld, RoleProcess
 from bench.certificates import pebble_orders
 from bench.lab.faulty_ca import Step
 from bench.lab.pebble import is_installed
+from bench.lab.unbound import find_unbound
 from bench.process_tree import descendants
 
 from .certificate_parts import DOMAIN, a_world, are_live, assert_one_valid_certificate_each, fetch, serves, until
@@ -33,11 +34,18 @@ async def world() -> AsyncIterator[CertificateWorld]:
         yield world
 
 
-async def stall(world: CertificateWorld, step: Any, domain: str, released: asyncio.Event) -> None:
-    """Have a domain's order stand at a step: the CA receives its request when `released` is set."""
+async def stall(
+    world: CertificateWorld, step: Any, domain: str, released: asyncio.Event, *, is_away: bool = False
+) -> None:
+    """Have a domain's order stand at a step: the CA receives its request when `released` is set.
+
+    `is_away`: it does not lead here, and is validated by DNS-01.
+    """
     world.ca.fail(step, released=released)
     fault = world.ca.faults[-1]
-    await world.partner.secure(domain)
+    if is_away:
+        await world.delegate(domain)
+    await (world.partner.prepare if is_away else world.partner.secure)(domain)
 
     async def stands() -> bool:
         return fault.times == 0
@@ -45,13 +53,18 @@ async def stall(world: CertificateWorld, step: Any, domain: str, released: async
     await until(stands)
 
 
-async def test_monitors_killed_at_every_step_leave_one_certificate_each() -> None:
+@pytest.mark.parametrize(
+    "is_away",
+    [False, pytest.param(True, marks=pytest.mark.skipif(not find_unbound(), reason="needs Debian's unbound"))],
+    ids=["http-01", "dns-01"],
+)
+async def test_monitors_killed_at_every_step_leave_one_certificate_each(is_away: bool) -> None:
     domains = [f"shop.customer{number}.example" for number in range(len(STEPS))]
     released = asyncio.Event()
     # Pebble refuses one good nonce in twenty; a monitor that was killed sends the request that it held no second time.
-    async with a_world({"PEBBLE_WFE_NONCEREJECT": "0"}) as world:
+    async with a_world({"PEBBLE_WFE_NONCEREJECT": "0"}, has_challenge_zone=is_away) as world:
         for step, domain in zip(STEPS, domains, strict=True):
-            await stall(world, step, domain, released)
+            await stall(world, step, domain, released, is_away=is_away)
         for monitor in world.monitors:
             await monitor.kill()
         released.set()

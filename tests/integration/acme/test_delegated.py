@@ -11,9 +11,11 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import dns.asyncquery
+import dns.dnssec
 import dns.message
 import dns.rcode
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from bench.lab.knot import Knot, find_knot
 from bench.lab.pebble import Pebble, running_pebble
@@ -100,21 +102,31 @@ async def no_probe(_questions: Pass, _domain: str) -> bool:
 async def world(
     request: pytest.FixtureRequest, tmp_path: Path, dsn: str, database: Database, keyring: Keyring
 ) -> AsyncIterator[World]:
-    """Edges answer over DNS alone; with the parameter ``http`` over HTTP alone, with ``update`` Knot has the zone."""
+    """Edges answer over DNS alone; with the parameter ``http`` over HTTP alone, with ``update`` Knot has the zone.
+
+    With ``signed`` the customer's zone is, and the resolver validates it; with ``forged`` it knows another key.
+    """
     await parts.add_application(database)
     nothing, edge_dns = free_ports(2)
     way = getattr(request, "param", "dns")
-    named = {} if way != "dns" else {"FRONTAGE_EDGE_DNS": f"127.0.0.1:{edge_dns}", "FRONTAGE_ACME_DNS_ZONE": ZONE}
+    named = {"FRONTAGE_EDGE_DNS": f"127.0.0.1:{edge_dns}", "FRONTAGE_ACME_DNS_ZONE": ZONE}
+    named = {} if way in ("http", "update") else named
+    signed = ["example"] if way in ("signed", "forged") else []
     edge = EdgeProcess(tmp_path, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn, **named)
     try:
         await edge.start()
         async with AsyncExitStack() as stack:
-            served = {"example": f"{DOMAIN}. A 127.0.0.1\n", ZONE: ""}
-            knot = await stack.enter_async_context(Knot.serve(served, keys={"frontage": SECRET}))
+            unsigned = f"{ZONE}. NS ns.{ZONE}.\nns.{ZONE}. A 127.0.0.1\n" if signed else ""
+            served = {"example": f"{DOMAIN}. A 127.0.0.1\n{unsigned}", ZONE: ""}
+            knot = await stack.enter_async_context(Knot.serve(served, keys={"frontage": SECRET}, signed=signed))
             zones = {"example": knot.address, ZONE: HostPort("127.0.0.1", edge_dns)}
             if way == "update":
                 zones[ZONE] = knot.address
-            resolver = await stack.enter_async_context(serve_unbound(zones))
+            anchors = [await knot.find_trust_anchor(zone) for zone in signed]
+            if way == "forged":
+                other = dns.dnssec.make_dnskey(ec.generate_private_key(ec.SECP256R1()).public_key(), 13, 257)
+                anchors = [f"example. 60 IN DNSKEY {other.to_text()}"]
+            resolver = await stack.enter_async_context(serve_unbound(zones, trust_anchors=anchors))
             running = running_pebble(tmp_path, http_port=edge.http if way == "http" else nothing, resolver=resolver)
             pebble = await stack.enter_async_context(running)
             yield World(database, keyring, pebble, knot)
@@ -161,6 +173,27 @@ async def test_delegation_to_another_applications_label_orders_nothing(world: Wo
             return await last_error(world.database) == orders.DNS_MOVED_AWAY
 
         await until(has_moved_away)
+    assert await parts.fetch(world.database, "select from certificates") == []
+
+
+@pytest.mark.parametrize("world", ["signed"], indirect=True)
+async def test_delegation_in_a_signed_zone_is_validated(world: World) -> None:
+    await world.delegate()
+    await enrol(world.database)
+    async with world.issuing():
+        await parts.until_live(world.database, DOMAIN)
+
+
+@pytest.mark.parametrize("world", ["forged"], indirect=True)
+async def test_delegation_whose_signature_is_another_keys_orders_nothing(world: World) -> None:
+    await world.delegate()
+    await enrol(world.database)
+    async with world.issuing():
+
+        async def has_failed() -> bool:
+            return bool(await last_error(world.database))
+
+        await until(has_failed)
     assert await parts.fetch(world.database, "select from certificates") == []
 
 
