@@ -110,7 +110,7 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=float, default=5, help="how long things go wrong (5)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="for the same choices")
-    parser.add_argument("--lifetime", type=int, metavar="SECONDS", help="of a certificate, such as 120 (years)")
+    parser.add_argument("--lifetime", type=int, metavar="SECONDS", help="of a certificate, such as 300 (years)")
     parser.add_argument(
         "--directory", type=Path, default=Path("/var/tmp"), help="where the database is made (/var/tmp)"
     )

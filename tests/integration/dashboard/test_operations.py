@@ -6,8 +6,9 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from common.db import domains, edge_nodes, monitor_nodes
+from common.db import domains, edge_nodes, monitor_nodes, orders
 from common.db.edge_nodes import Condition, EdgeDescription, EdgeTraffic, FailedUpgrade
+from common.db.renewal_risks import Risk, RiskRecord
 from common.domain_settings import DomainSettings
 from tests.integration.cli.frontage import environment, run
 from tests.integration.dashboard.conftest import Dashboard
@@ -78,3 +79,21 @@ async def test_an_edge_that_is_behind_is_named_once_in_a_diagnosis(dashboard: Da
 
     assert page.words.count("held0000 holds back many removals") == 1
     assert "held0000: held0000" not in page.words
+
+
+async def test_a_renewal_at_risk_is_shown_with_the_record_to_change(dashboard: Dashboard) -> None:
+    partner = await dashboard.partner()
+    record = RiskRecord("CNAME", "_acme-challenge.shop.customer.test", "label.acme.test")
+    risk = Risk("delegation_missing", "Set the <b>record</b> again.", "domain_owner", record, seen=2)
+    async with dashboard.service.database.transaction() as connection:
+        await domains.power(connection, "shop.customer.test", partner.id, DomainSettings("https://o.example"))
+        await orders.request_order(connection, "shop.customer.test", partner.id, hold_seconds=0)
+        await connection.execute("update orders set renewal_risk = $1", risk.as_stored())
+    operator = await dashboard.signed_in("ops@example.com")
+
+    page = await operator.get(f"/dashboard/applications/{partner.id}/domains/shop.customer.test/diagnosis")
+
+    assert "At risk The domain's owner has to act" in page.words
+    assert "CNAME _acme-challenge.shop.customer.test → label.acme.test" in page.words
+    assert "Set the <b>record</b> again." in page.words
+    assert "<b>record</b>" not in page.text
