@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -10,8 +11,12 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import dns.asyncquery
+import dns.message
+import dns.rcode
 import pytest
 
+from bench.lab.ports import free_ports
 from common.builds import read_build
 from common.db import edge_nodes, traffic
 from common.db.edge_nodes import EdgeDescription
@@ -230,6 +235,26 @@ async def test_two_edges_on_one_state_directory_are_refused(edge: EdgeProcess, t
         assert "FRONTAGE_STATE_DIR of its own" in second.log()
     finally:
         second.end()
+
+
+async def test_every_question_about_the_challenge_zone_is_answered_through_an_upgrade(edge: EdgeProcess) -> None:
+    [port] = free_ports(1)
+    zone, numbers = "acme.frontage.example", itertools.cycle(range(2, 252))
+    await edge.start(FRONTAGE_EDGE_DNS=f"127.0.0.1:{port}", FRONTAGE_ACME_DNS_ZONE=zone)
+    upgrade = asyncio.create_task(_upgraded(edge, await edge.serving()))
+    answered = 0
+    while not upgrade.done() or not answered:
+        query, source = dns.message.make_query(zone, "SOA"), f"127.0.0.{next(numbers)}"  # each has its own limit
+        reply = await dns.asyncquery.udp(query, "127.0.0.1", port=port, source=source, timeout=SECONDS)
+        assert reply.rcode() == dns.rcode.NOERROR
+        answered += 1
+    await upgrade
+
+
+async def _upgraded(edge: EdgeProcess, old: int) -> None:
+    edge.signal(signal.SIGUSR2)
+    await edge.upgraded(old)
+    await until(lambda: not is_alive(old), "the old generation has ended")
 
 
 async def test_a_draining_generation_reports_its_requests_once(edge: EdgeProcess, database: Database) -> None:
