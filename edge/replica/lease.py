@@ -69,6 +69,7 @@ class EdgeLease:
         self.reached_at = clock.monotonic()  # Postgres, by this lease or by its replicator
         self.attended_at = clock.monotonic()  # when a monitor that obtains certificates was last seen
         self.lagging_since: float | None = None  # not yet at a version that the primary had a renewal ago
+        self.current_at: float | None = None  # when the replica was last at the version of the primary
         self.pace_seconds = 0.0  # the least time between two versions that are read or reported
         self._store = store
         self._dsn_provider = dsn_provider
@@ -169,8 +170,8 @@ class EdgeLease:
         )
         self.note_reached()
         if renewal.is_held and looks:
-            self._looked_at = now
             self._note_installation(renewal, state.version)
+            self._looked_at = now
         return renewal
 
     def _note_installation(self, renewal: Renewal, version: int) -> None:
@@ -182,6 +183,8 @@ class EdgeLease:
         feed_version = renewal.feed_version or 0
         lags = version < min(self._feed_version, feed_version)  # less than before, after a failover
         self._feed_version = feed_version
+        if not lags:
+            self.current_at = now if version >= feed_version else self._looked_at
         self.lagging_since = (self.lagging_since or now) if lags else None
 
     async def _end(self) -> None:

@@ -125,8 +125,16 @@ class Replicator:
 
     @property
     def age_seconds(self) -> float | None:
-        """Return the time since the replica was last seen to equal Postgres; None if not in this process' life."""
-        return None if self._equal_at is None else self._clock.monotonic() - self._equal_at
+        """Return the time since the replica was last seen to equal Postgres; None if not in this process' life.
+
+        A standby that is followed does not know whether it is behind: the primary must have confirmed it, too.
+        """
+        equal_at, current_at = self._equal_at, self._lease.current_at
+        if self._settings.feed_url is None:
+            current_at = equal_at
+        if equal_at is None or current_at is None:
+            return None
+        return self._clock.monotonic() - min(equal_at, current_at)
 
     @property
     def proof_age_seconds(self) -> float | None:

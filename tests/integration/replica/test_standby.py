@@ -140,9 +140,11 @@ async def test_an_edge_reports_that_its_standby_lags_until_it_has_caught_up(
         await write(database, "new.example")
         await until(is_reported, "the report")
         await until(reader.is_cut_off, "readers know")
+        await until(lambda: (replicator.age_seconds or 0) > 3, "the age, though the standby answers each second")
         await control.execute("select pg_wal_replay_resume()")
         control.terminate()
         await until(lambda: is_live(database), "the standby has caught up")
+        await until(lambda: (replicator.age_seconds or 9) < 3, "the copy is current")
         await until(lambda: not reader.is_cut_off(), "readers know that, too")
         await until_equal(replicator, database)
 
