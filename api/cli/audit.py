@@ -26,6 +26,10 @@ def audit(
     request: Annotated[
         str | None, typer.Option(metavar="ID", help="What this request changed: its X-Request-Id.")
     ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Actions whose name begins so: domain, webhook, application …")
+    ] = None,
+    actor: Annotated[str | None, typer.Option(help="By this one only: a user's address, an application's id.")] = None,
     before: Annotated[str | None, typer.Option(metavar="ENTRY", help="Older than this entry: the next page.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=_MOST, help="How many at most.")] = 50,
     as_json: AsJson = False,
@@ -40,7 +44,7 @@ def audit(
     from api.services.audit import read_page
 
     async def work(services: CommandServices) -> AuditPage:
-        query = AuditQuery(before, limit, subject, request)
+        query = AuditQuery(before, limit, subject, request, kind, actor)
         return await read_page(services.database, query, application_id=application)
 
     page = run_with_services(work)

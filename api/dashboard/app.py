@@ -165,7 +165,9 @@ def _webhook_routes(pages: WebhookPages) -> Routes:
 def _audit_routes(pages: AuditPages) -> Routes:
     return (
         ("GET", "/audit", pages.list_all),
+        ("GET", "/audit/export", pages.export_all),
         ("GET", "/applications/{application}/audit", pages.list_of_application),
+        ("GET", "/applications/{application}/audit/export", pages.export_of_application),
     )
 
 

@@ -79,6 +79,11 @@ ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """By the audit log's ``action``."""
 
+KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {kind: kind.replace("_", " ").capitalize() for kind in sorted({each.partition(".")[0] for each in ACTIONS})}
+)
+"""What the names of actions begin with, in words."""
+
 EVENT_TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "domain.added": "Domain added",

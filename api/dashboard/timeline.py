@@ -12,18 +12,11 @@ from common.db.orders import OrderState
 State: TypeAlias = Literal["done", "now", "failed", "later"]
 
 _PHASES = {
-    "wait": "Waited for a monitor",
     "checks": "DNS and CAA checked",
     "order": "Order placed at the CA",
-    "challenge": "Challenge accepted",
     "validation": "Validated by the CA",
-    "key": "Key made",
-    "finalize": "Finalised",
-    "sign": "Signed",
-    "download": "Downloaded",
-    "store": "Stored",
-    "live": "Taken over by every edge",
 }
+"""The steps of an order that a domain's owner can do something about, in order; others are ours."""
 _KINDS = {
     "new": "Ordered",
     "renewal": "Renewal",
@@ -46,8 +39,11 @@ def steps(certificate: InService | None, order: OrderState | None, now: datetime
     found: list[TimelineStep] = []
     if order is not None:
         found.append(TimelineStep(_KINDS[order.kind], "done", words.ago(order.requested_at, now)))
-        ordered = sorted(order.phases.items(), key=lambda phase: _place(phase[0]))
-        found += [TimelineStep(_PHASES.get(name, name), "done", words.seconds(taken)) for name, taken in ordered]
+        found += [
+            TimelineStep(words_of, "done", words.seconds(order.phases[name]))
+            for name, words_of in _PHASES.items()
+            if name in order.phases
+        ]
         if order.state == "running" and order.waits_until(now) is None:
             found.append(
                 TimelineStep("Being issued", "now", f"attempt {max(1, order.attempts)}", order.last_error or "")
@@ -79,7 +75,3 @@ def _next(order: OrderState | None, now: datetime) -> list[TimelineStep]:
     if order.renew_at is not None and order.state == "issued":
         return [TimelineStep("Renews by itself", "later", words.ago(order.renew_at, now))]
     return []
-
-
-def _place(phase: str) -> int:
-    return [*_PHASES, phase].index(phase)

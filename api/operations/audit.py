@@ -20,6 +20,8 @@ OPERATIONS: Final[tuple[Operation[AuditHandler], ...]] = (
         AuditEntries,
         queries=(
             *back_in_time({"type": "string", "pattern": "^aud_[0-9a-f]{34}$"}),
+            Query("actor", TEXT, "Only by this one, in full: a user's address, an application's id."),
+            Query("kind", TEXT, "Only actions whose name begins so, such as `domain`, `webhook`, `application`."),
             Query("request_id", {"type": "string", "pattern": "^[0-9a-f]{16}$"}, "Only what this request changed."),
             Query("subject", TEXT, "Only of what was changed, in full: a domain, an id, a user's address."),
         ),

@@ -11,6 +11,7 @@ from api.errors import Refused, invalid_parameter
 from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, cursor_name, parse_integer, parse_optional_text
 
 _REQUEST_ID = re.compile(r"[0-9a-f]{16}")
+_KIND = re.compile(r"[a-z_]{1,40}")
 _ENTRY_ID = re.compile(r"aud_[0-9a-f]{34}")
 
 
@@ -18,13 +19,15 @@ class AuditQuery(NamedTuple):
     """Which entries of the audit log are listed.
 
     `before`: only entries older than this one. `subject`: what was changed, in full. `request_id`: the request that
-    made the change.
+    made the change. `kind`: what the action's name begins with, such as ``domain``. `actor`: who made it, in full.
     """
 
     before: str | None
     limit: int
     subject: str | None
     request_id: str | None
+    kind: str | None = None
+    actor: str | None = None
 
 
 def parse_audit_query(query: MultiMapping[str]) -> AuditQuery:
@@ -40,7 +43,18 @@ def parse_audit_query(query: MultiMapping[str]) -> AuditQuery:
     request_id = parse_optional_text(query, "request_id")
     if request_id is not None and not is_request_id(request_id):
         raise Refused(invalid_parameter("request_id"), hint="expected the X-Request-Id of an answer")
-    return AuditQuery(before, limit, subject, request_id)
+    kind = parse_optional_text(query, "kind")
+    if kind is not None and not is_kind(kind):
+        raise Refused(invalid_parameter("kind"), hint="expected what an action's name begins with, such as domain")
+    actor = parse_optional_text(query, "actor")
+    if actor is not None and "\0" in actor:
+        raise Refused(invalid_parameter("actor"))
+    return AuditQuery(before, limit, subject, request_id, kind, actor)
+
+
+def is_kind(text: str) -> bool:
+    """Return whether a text is what the name of an action may begin with, before its dot."""
+    return _KIND.fullmatch(text) is not None
 
 
 def is_request_id(text: str) -> bool:

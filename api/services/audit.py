@@ -29,7 +29,7 @@ async def read_page(
 ) -> AuditPage:
     """Read a page: of an application, of some organisations, or of all that is recorded."""
     async with database.connection() as connection:
-        found = await audit.list_entries(
+        found, following = await audit.list_part(
             connection,
             before=query.before,
             limit=query.limit,
@@ -37,6 +37,8 @@ async def read_page(
             organisation_ids=None if organisation_ids is None else list(organisation_ids),
             subject=query.subject,
             request_id=query.request_id,
+            kind=query.kind,
+            actor=query.actor,
         )
         caused = [] if query.request_id is None else await find_effects(connection, query.request_id, found)
-    return AuditPage(found, caused, found[-1].id if len(found) == query.limit else None)
+    return AuditPage(found, caused, following)

@@ -203,6 +203,12 @@ async def list_applications(connection: Connection[Record]) -> list[Application]
     return [_application(row) for row in rows]
 
 
+async def find_names(connection: Connection[Record], ids: Collection[str]) -> dict[str, str]:
+    """Return the names of the applications with these ids; what is no such id is left out."""
+    rows = await connection.fetch("select id, name from applications where id = any($1::text[])", list(ids))
+    return {row["id"]: row["name"] for row in rows}
+
+
 async def list_visible(
     connection: Connection[Record],
     organisation_ids: Sequence[str] | None,

@@ -28,6 +28,8 @@ from common.db.session import Connection
 KEPT_DAYS = 90
 
 _LONGEST_TEXT = 300
+_SCANNED = 5000
+"""How many entries a filter without an index of its own looks through for one part."""
 _COLUMNS = "id, at, way, actor, request_id, application_id, action, subject, before, after"
 _AFTER_ALL = "aud_g"  # ids go on in hexadecimal
 
@@ -138,7 +140,7 @@ async def record_difference(
         )
 
 
-async def list_entries(
+async def list_part(
     connection: Connection,
     *,
     before: str | None,
@@ -147,31 +149,82 @@ async def list_entries(
     organisation_ids: list[str] | None = None,
     subject: str | None = None,
     request_id: str | None = None,
+    kind: str | None = None,
+    actor: str | None = None,
+) -> tuple[list[AuditEntry], str | None]:
+    """Return a part of the log as `list_entries` does, and the id that the next part is before; None at the end.
+
+    `kind` is what the actions' names begin with, `actor` who made the changes. With one of these a part may hold fewer
+    entries than `limit`, even none, while the log goes on.
+    """
+    source, values = _source(before, application_id, organisation_ids, subject, request_id)
+    is_filtered = kind is not None or actor is not None
+    values.append(_SCANNED if is_filtered else limit)
+    shown = "true"
+    if is_filtered:
+        place = len(values)
+        shown = (
+            f"(${place + 1}::text is null or starts_with(action, ${place + 1} || '.'))"
+            f" and (${place + 2}::text is null or actor = ${place + 2})"
+        )
+    rows = await connection.fetch(
+        f"select * from ({source}) scanned where {shown} order by id desc limit {limit:d}",  # noqa: S608
+        *values,
+        *((kind, actor) if is_filtered else ()),
+    )
+    found = [AuditEntry(**row) for row in rows]
+    if len(found) == limit:
+        return found, found[-1].id
+    if not is_filtered:
+        return found, None
+    last = f"select id from ({source}) scanned order by id desc offset {_SCANNED - 1} limit 1"  # noqa: S608
+    following: str | None = await connection.fetchval(last, *values)
+    return found, following
+
+
+async def list_entries(
+    connection: Connection,
+    *,
+    before: str | None,
+    limit: int,
+    application_id: str | None = None,
+    organisation_ids: list[str] | None = None,
+    subject: str | None = None,
 ) -> list[AuditEntry]:
     """Return at most `limit` entries that are older than the entry with the id `before` (None: all), newest first.
 
-    The other arguments narrow them to an application, some organisations, a subject or a request.
+    The other arguments narrow them to an application, some organisations or a subject.
     """
+    source, values = _source(before, application_id, organisation_ids, subject, None)
+    return [AuditEntry(**row) for row in await connection.fetch(source, *values, limit)]
+
+
+def _source(
+    before: str | None,
+    application_id: str | None,
+    organisation_ids: list[str] | None,
+    subject: str | None,
+    request_id: str | None,
+) -> tuple[str, list[object]]:
+    """Return the statement of the newest entries, each read by an index, and its values but the last, their number."""
     conditions, values = ["id < $1"], [before or _AFTER_ALL]
     sources = "audit"
     for column, value in (("application_id", application_id), ("subject", subject), ("request_id", request_id)):
         if value is not None:
             values.append(value)
             conditions.append(f"{column} = ${len(values)}")
-    where = " and ".join(conditions)
+    where, given = " and ".join(conditions), [*values]
     if organisation_ids is not None:  # each one's newest, found in its index
         sources = (
             f"unnest(${len(values) + 1}::text[]) organisation cross join lateral (select * from audit"  # noqa: S608
             f" where organisation_id = organisation and {where} order by id desc limit ${len(values) + 2}) each_one"
         )
-        values.append(organisation_ids)  # type: ignore[arg-type]
+        given.append(organisation_ids)  # type: ignore[arg-type]
         where = "true"
-    rows = await connection.fetch(
-        f"select {_COLUMNS} from {sources} where {where} order by id desc limit ${len(values) + 1}",  # noqa: S608
-        *values,
-        limit,
+    return (
+        f"select {_COLUMNS} from {sources} where {where} order by id desc limit ${len(given) + 1}",  # noqa: S608
+        list(given),
     )
-    return [AuditEntry(**row) for row in rows]
 
 
 def _shorten(values: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -108,7 +108,13 @@ class Deliverer:
         began_at = self._clock.monotonic()
         answer = await self._attempt(claimed, began)
         seconds = self._clock.monotonic() - began_at
-        entry = {"at": began.isoformat(timespec="seconds"), "status": answer.status, "error": answer.error}
+        entry = {
+            "at": began.isoformat(timespec="seconds"),
+            "status": answer.status,
+            "error": answer.error,
+            "seconds": round(seconds, 3),
+            "body": answer.body,
+        }
 
         async def write() -> None:
             async with self._database.transaction() as connection:

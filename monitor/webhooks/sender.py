@@ -2,7 +2,7 @@
 
 The URL comes from a partner: its host is resolved for each attempt and every address is checked and pinned
 (`common.pinned`). A redirect is a failure, because it could lead from a checked address to another. Only the status of
-the response counts; its body is read only to end the exchange cleanly.
+the response counts; how its body begins is kept for the webhook's owner.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from common.pinned import pinned_session
 
 TIMEOUT_SECONDS = 15.0
 _USER_AGENT = "Frontage-Webhooks"
+SHOWN_CHARS = 500
 _MOST_BODY_BYTES = 16 * 1024
 _BODY_SECONDS = 1.0
 
@@ -36,6 +37,8 @@ class WebhookResponse:
     status: int | None
     error: str | None
     retry_after: str | None = None
+    body: str | None = None
+    """How the answer begins, at most `SHOWN_CHARS`; None for an empty one."""
 
     @property
     def is_gone(self) -> bool:
@@ -88,8 +91,7 @@ class Sender:
             pinned_session(self._policy, addresses, longest_seconds=self._timeout_seconds, tls=self._tls) as session,
             session.post(url, data=body, headers=_headers(headers), allow_redirects=False) as response,
         ):
-            await _drain(response)
-            return _answer(response)
+            return _answer(response, await _read_beginning(response))
 
     async def _find_addresses(self, url: URL) -> list[str]:
         """Return the host's addresses that webhooks may be sent to.
@@ -132,19 +134,26 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
     )
 
 
-async def _drain(response: aiohttp.ClientResponse) -> None:
+async def _read_beginning(response: aiohttp.ClientResponse) -> bytes:
     """Read a short body, so that the sender sees no reset; cut off a long or slow one."""
-    left = _MOST_BODY_BYTES
+    read = bytearray()
     with suppress(TimeoutError, aiohttp.ClientError):
         async with asyncio.timeout(_BODY_SECONDS):
-            while left > 0 and (chunk := await response.content.read(left)):
-                left -= len(chunk)
+            while len(read) < _MOST_BODY_BYTES and (chunk := await response.content.read(_MOST_BODY_BYTES - len(read))):
+                read += chunk
+    return bytes(read)
 
 
-def _answer(response: aiohttp.ClientResponse) -> WebhookResponse:
-    """Read the result of an attempt from the response's head."""
-    status = response.status
+def _answer(response: aiohttp.ClientResponse, read: bytes) -> WebhookResponse:
+    """Return the result of an attempt: what the response's head says, and how its body begins."""
+    status, body = response.status, _shown(read)
     if 200 <= status < 300:
-        return WebhookResponse(status, None)
+        return WebhookResponse(status, None, body=body)
     words = "redirects are not followed" if 300 <= status < 400 else f"answered {status}"
-    return WebhookResponse(status, words, response.headers.get("Retry-After"))
+    return WebhookResponse(status, words, response.headers.get("Retry-After"), body)
+
+
+def _shown(read: bytes) -> str | None:
+    """Return the beginning of a body as text: what is no UTF-8 or is not printed is replaced."""
+    text = read[: 4 * SHOWN_CHARS].decode("utf-8", "replace")[:SHOWN_CHARS]
+    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text).strip() or None

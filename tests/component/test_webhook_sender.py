@@ -23,7 +23,7 @@ from bench.lab.zone import Zone
 from common.addresses import AddressPolicy
 from common.dns import Resolver
 from common.settings import HostPort
-from monitor.webhooks.sender import Sender, WebhookResponse
+from monitor.webhooks.sender import SHOWN_CHARS, Sender, WebhookResponse
 from monitor.webhooks.signing import signed_headers
 from tests import tls_parts
 from tests.waiting import never
@@ -218,7 +218,7 @@ async def test_success_counts_though_its_body_never_ends(sink: WebhookSink, zone
 
     sink.answer_by(flood)
     async with asyncio.timeout(5):
-        assert await post(a_sender(zone), sink.url) == WebhookResponse(200, None)
+        assert await post(a_sender(zone), sink.url) == WebhookResponse(200, None, body="x" * SHOWN_CHARS)
     assert sent < 16 * 2**20  # what sockets hold; nobody read on
 
 
@@ -234,7 +234,27 @@ async def test_success_counts_though_its_body_drips(sink: WebhookSink, zone: Nam
 
     sink.answer_by(drip)
     async with asyncio.timeout(4):
-        assert await post(a_sender(zone), sink.url) == WebhookResponse(200, None)
+        answer = await post(a_sender(zone), sink.url)
+    assert (answer.status, answer.error) == (200, None)
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        (b"", None),
+        ("Schlüssel fehlt\n".encode(), "Schlüssel fehlt"),
+        (b"\x00\xff\x1b[31m", "\ufffd\ufffd\ufffd[31m"),
+        ("é".encode() * 4000, "é" * SHOWN_CHARS),
+    ],
+)
+async def test_the_beginning_of_an_answer_is_kept_as_text(
+    sink: WebhookSink, zone: NameServer, sent: bytes, shown: str | None
+) -> None:
+    async def answer(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
+        return web.Response(status=500, body=sent)
+
+    sink.answer_by(answer)
+    assert await post(a_sender(zone), sink.url) == WebhookResponse(500, "answered 500", body=shown)
 
 
 @pytest.mark.parametrize(

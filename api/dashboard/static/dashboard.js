@@ -143,6 +143,10 @@ function prepare(root) {
       form.addEventListener("submit", (event) => { event.preventDefault(); usePasskey(form); });
     });
   }
+  root.querySelectorAll("time:not([data-local])").forEach((time) => { // local time and UTC for whom points at "3 minutes ago"
+    const at = new Date(time.dateTime);
+    if (!Number.isNaN(at.valueOf())) time.title = `${at.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" })} your time, ${at.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC" })} UTC`;
+  });
   root.querySelectorAll("time[data-local]").forEach((time) => { time.textContent = new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }); });
   root.querySelectorAll("[data-submit] select").forEach((select) => select.addEventListener("change", () => select.form.requestSubmit()));
   root.querySelectorAll("form[method=post]:not([data-passkey])").forEach((form) => form.addEventListener("submit", () => {

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
+import pytest
+
+from api.dashboard.tables import write_table
+from common.actors import Actor, acting
 from common.db import audit
 from common.db.audit import AuditEntry
 from tests.integration.dashboard.conftest import Dashboard
@@ -86,3 +92,54 @@ async def test_an_organisation_sees_its_own_entries_only(dashboard: Dashboard) -
     assert "shop.customer.test" not in (await member.get("/dashboard/audit?subject=shop.customer.test")).text.replace(
         'value="shop.customer.test"', ""
     )
+
+
+async def test_the_log_is_narrowed_by_kind_and_person_and_exported(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    partner = await dashboard.partner(organisation)
+    browser = await dashboard.signed_in("dev@acme.example", organisation)
+    dashboard.service.point("shop.customer.test")
+    await partner.post("shop.customer.test")
+    await browser.post(f"/dashboard/applications/{partner.id}/secrets", kind="service_auth", wanted="on")
+    every = await browser.get("/dashboard/audit")
+    assert "A partner" in every.words, "an application is called by its name"
+    for query, found, other in (
+        ("kind=power", "power.enrol", "application.set"),
+        ("kind=application&actor=dev@acme.example", "application.set", "power.enrol"),
+        (f"actor={partner.id}", "power.enrol", "application.set"),
+        ("kind=application&actor=nobody@acme.example", "Nothing found", "power.enrol"),
+    ):
+        words = (await browser.get(f"/dashboard/audit?{query}")).words
+        assert found in words, query
+        assert other not in words, query
+    answer = await partner.call("GET", "/audit", params={"kind": "power"})
+    assert [each["action"] for each in answer.body["entries"]] == ["power.enrol"]
+    assert (await partner.call("GET", "/audit", params={"kind": "Power."})).status == 400
+    table = await browser.get("/dashboard/audit/export?kind=power")
+    assert table.headers["Content-Type"] == "text/csv; charset=utf-8"
+    heads, row = csv.reader(io.StringIO(table.text))
+    assert dict(zip(heads, row, strict=True))["subject"] == "shop.customer.test"
+    stranger = await dashboard.signed_in("eve@other.example", await dashboard.organisation("Other"))
+    assert len(list(csv.reader(io.StringIO((await stranger.get("/dashboard/audit/export")).text)))) == 1
+    assert (await stranger.get(f"/dashboard/applications/{partner.id}/audit/export")).status == 404
+
+
+async def test_a_filter_looks_through_a_bounded_part_and_goes_on(
+    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "_SCANNED", 2)
+    async with dashboard.service.database.transaction() as connection:
+        with acting(Actor("command", "root")):
+            for action in ("domain.old", "user.a", "user.b", "user.c"):
+                await audit.record(connection, action, "it")
+        first, following = await audit.list_part(connection, before=None, limit=5, subject="it", kind="domain")
+        assert (first, following is not None) == ([], True)
+        second, last = await audit.list_part(connection, before=following, limit=5, subject="it", kind="domain")
+        assert [each.action for each in second] == ["domain.old"]
+        third, end = await audit.list_part(connection, before=last, limit=5, subject="it", kind="domain")
+        assert (third, end) == ([], None)
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_a_cell_is_no_formula(cell: str) -> None:
+    assert write_table(("head",), [(cell,)]).splitlines()[1].lstrip('"').startswith("'")

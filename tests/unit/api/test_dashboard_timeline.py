@@ -35,3 +35,8 @@ def test_an_attempt_is_under_way_or_waits() -> None:
     assert WAITS in steps(None, running, NOW)
     assert "Being issued" in titles(replace(running, due_at=NOW))
     assert "Waits" not in titles(replace(running, due_at=NOW))
+
+
+def test_only_steps_that_an_owner_can_act_upon_are_shown() -> None:
+    phases = {"wait": 0.1, "validation": 2.0, "key": 0.1, "store": 0.1, "live": 1.0}
+    assert titles(replace(ORDER, phases=phases))[:3] == ["Renewal", "Validated by the CA", "Issued"]
