@@ -74,6 +74,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(f"{_APPLICATION}/secrets", "service_auth", "Switch, rotate X-Service-Auth", "switchServiceAuth", "app set"),
     Action(f"{_APPLICATION}/secrets", "signature", "Switch, rotate the signature", "switchSignature", "app set"),
     Action(f"{_APPLICATION}/delete", "", "Delete an application", "deleteApplication", "app delete"),
+    Action("/domains", "recheck", "Check chosen domains now", "recheckDomain", "domain recheck"),
+    Action("/domains", "remove", "Stop serving chosen domains", "removePoweredDomain", "domain remove"),
     Action(f"{_APPLICATION}/domains/new", "power", "Power a domain", "powerDomain", "domain power"),
     Action(f"{_APPLICATION}/domains/new", "secure", "Secure a domain", "secureDomain", "domain secure"),
     Action(f"{_APPLICATION}/domains/new", "monitor", "Monitor a domain", "addMonitoredDomain", "domain monitor"),

@@ -16,6 +16,7 @@ from api.dashboard.handlers.application_settings import SettingsPages
 from api.dashboard.handlers.applications import ApplicationPages
 from api.dashboard.handlers.audit import AuditPages
 from api.dashboard.handlers.connecting import ConnectingPages
+from api.dashboard.handlers.domain_bulk import DomainBulk
 from api.dashboard.handlers.domain_list import DomainListPage
 from api.dashboard.handlers.domains import DomainPages
 from api.dashboard.handlers.ended_domains import EndedDomainsPage
@@ -26,6 +27,7 @@ from api.dashboard.handlers.oidc import OidcPages
 from api.dashboard.handlers.operations import OperationsPages
 from api.dashboard.handlers.organisations import OrganisationPages
 from api.dashboard.handlers.prepared import PreparedPages
+from api.dashboard.handlers.search import SearchHandler
 from api.dashboard.handlers.signing_in import SigningInPages
 from api.dashboard.handlers.webhooks import WebhookPages
 from api.dashboard.live import RENDERINGS, SLOTS, stream_slots
@@ -64,7 +66,7 @@ def build_dashboard(context: DashboardContext) -> web.Application:
         ("POST", "/organisations/{organisation}/members/remove", organisations.remove_member),
         ("POST", "/organisations/{organisation}/members/link", organisations.make_link),
         *_application_routes(ApplicationPages(context, context.removals), SettingsPages(context), SecretPages(context)),
-        *_domain_routes(DomainListPage(context), DomainPages(context), MonitoredPages(context)),
+        *_domain_routes(context),
         *_prepared_routes(PreparedPages(context)),
         *_webhook_routes(WebhookPages(context)),
         ("GET", "/applications/{application}/connecting", ConnectingPages(context).get),
@@ -129,11 +131,16 @@ def _application_routes(pages: ApplicationPages, settings: SettingsPages, secret
     )
 
 
-def _domain_routes(domains: DomainListPage, pages: DomainPages, monitored: MonitoredPages) -> Routes:
+def _domain_routes(context: DashboardContext) -> Routes:
+    domains, bulk = DomainListPage(context), DomainBulk(context)
+    pages, monitored = DomainPages(context), MonitoredPages(context)
     one = "/applications/{application}"
     return (
         ("GET", "/domains", domains.get),
+        ("POST", "/domains", bulk.post),
+        ("GET", "/domains/export", domains.export),
         ("GET", "/domains/live", domains.get_live),
+        ("GET", "/search", SearchHandler(context).get),
         ("GET", f"{one}/domains/new", pages.get_new),
         ("POST", f"{one}/domains/new", pages.post_new),
         ("GET", f"{one}/domains/{{name}}", pages.get),

@@ -66,6 +66,8 @@ _FIELDS = {
     "metadata": "metadata",
     "visitors": "visitors",
 }
+_AWAITS_DNS = ("not_eligible", "nxdomain", "nodata", "unresolved")
+"""Why a domain is refused whose records are still to be set."""
 _NEW_FIELDS = ("domain", "product", "prepare", "application_url", "redirect_to", "records", "root_path_access")
 
 
@@ -91,6 +93,10 @@ class DomainPages:
         try:
             page, notices = await self._add(application, values)
         except Refused as error:
+            if error.code in _AWAITS_DNS and values["product"] in ("power", "secure"):
+                name = _name(values["domain"])
+                records = self._records_of(application, name)
+                return self._new_page(request, application, values, RefusedForm(values), awaited=name, records=records)
             return self._new_page(request, application, values, RefusedForm.of(values, error, _FIELDS_OF_NEW))
         words = "Added." if not notices else f"Added. {notices[0].hint}"
         return self._context.renderer.redirect(page, Flash(words, "good" if not notices else "warn"))
@@ -135,15 +141,24 @@ class DomainPages:
         return f"{ROOT}/applications/{application.id}/prepared/{name.text}", noted
 
     def _new_page(
-        self, request: web.Request, application: Application, values: Mapping[str, str], refused: RefusedForm
+        self,
+        request: web.Request,
+        application: Application,
+        values: Mapping[str, str],
+        refused: RefusedForm,
+        awaited: DomainName | None = None,
+        records: Sequence[tuple[str, str]] = (),
     ) -> web.Response:
+        """Show the form; with what the DNS is to have where `awaited` does not lead here yet."""
         return self._view.page(
             request,
             "domain_new.html",
             application,
-            status=422 if refused else 200,
+            status=422 if refused or awaited else 200,
             values=values,
             refused=refused,
+            awaited=awaited,
+            records=records,
             can_prepare=self._context.settings.acme_dns_zone is not None,
             servers=[str(each) for each in self._context.settings.service_servers],
         )

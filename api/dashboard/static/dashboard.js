@@ -2,7 +2,9 @@
 "use strict";
 
 const show = (element, content) => {
+  const chosen = new Set([...element.querySelectorAll("input.choose:checked")].map((box) => box.value)); // stays so
   element.replaceChildren(content);
+  element.querySelectorAll("input.choose").forEach((box) => { box.checked = chosen.has(box.value); });
   element.removeAttribute("aria-busy");
   prepare(element);
 };
@@ -131,6 +133,14 @@ function prepare(root) {
   root.querySelectorAll("[data-load]").forEach(load);
   root.querySelectorAll("[data-live]").forEach(follow);
   root.querySelectorAll("[data-copy]").forEach((button) => { button.hidden = false; button.addEventListener("click", () => copy(button)); });
+  root.querySelectorAll("[data-choose-all]").forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const boxes = [...document.getElementById(button.dataset.chooseAll).querySelectorAll("input.choose")];
+      const all = boxes.some((box) => !box.checked);
+      boxes.forEach((box) => { box.checked = all; });
+    });
+  });
   root.querySelectorAll("form[data-typed]").forEach((form) => {
     const [field, button] = [form.querySelector("input[name=typed]"), form.querySelector("button[type=submit]")];
     const update = () => { button.disabled = field.value.trim() !== form.dataset.typed; };
@@ -166,5 +176,58 @@ const tab = document.querySelector(".tabs [aria-current]");
 if (tab) { // tabs scroll on a phone; the page stays where it is, which may be at a field to mend
   const tabs = tab.closest(".tabs");
   tabs.scrollLeft += tab.getBoundingClientRect().left - tabs.getBoundingClientRect().left - (tabs.clientWidth - tab.offsetWidth) / 2;
+}
+
+// ⌘K or Ctrl+K: applications, domains, pages and the handbook, from anywhere.
+const palette = document.getElementById("palette");
+if (palette) {
+  const [input, found] = [palette.querySelector("input"), palette.querySelector("[data-found]")];
+  let asked = null, wait = 0;
+  const open = () => { if (!palette.open) palette.showModal(); input.select(); };
+  const links = () => [...found.querySelectorAll("a")];
+  const docs = async (text, signal) => {
+    const response = await fetch(`/docs?q=${encodeURIComponent(text)}`, { signal });
+    const page = document.createElement("template"); // of the list alone: the page's own style is not ours to apply
+    page.innerHTML = (await response.text()).match(/<ol class="hits">[^]*?<\/ol>/)?.[0] ?? "";
+    const hits = [...page.content.querySelectorAll("a")].slice(0, 5);
+    if (!hits.length) return;
+    const list = document.createElement("ul");
+    for (const hit of hits) {
+      const link = document.createElement("a");
+      link.href = hit.getAttribute("href");
+      link.textContent = hit.textContent;
+      list.append(document.createElement("li"));
+      list.lastChild.append(link);
+    }
+    const title = document.createElement("h2");
+    title.textContent = "Handbook";
+    found.append(title, list);
+  };
+  const search = async () => {
+    asked?.abort();
+    asked = new AbortController();
+    const { signal } = asked, text = input.value.trim();
+    try {
+      const response = await fetch(`${palette.dataset.url}?q=${encodeURIComponent(text)}`, { credentials: "same-origin", signal });
+      if (response.redirected) { location.reload(); return; }
+      const part = document.createElement("template");
+      part.innerHTML = await response.text();
+      found.replaceChildren(part.content);
+      found.dataset.found = text;
+      if (text) await docs(text, signal);
+    } catch (error) { if (error.name !== "AbortError") found.textContent = "The search failed: try again."; }
+  };
+  input.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(search, 120); });
+  palette.addEventListener("keydown", (event) => {
+    const all = links(), at = all.indexOf(document.activeElement);
+    if (event.key === "Escape") { event.preventDefault(); palette.close(); } // a search field would be emptied first
+    if (event.key === "Enter" && at < 0 && all.length) { event.preventDefault(); all[0].click(); }
+    if (event.key === "ArrowDown" && all.length) { event.preventDefault(); all[(at + 1) % all.length].focus(); }
+    if (event.key === "ArrowUp" && at >= 0) { event.preventDefault(); (all[at - 1] ?? input).focus(); }
+  });
+  palette.addEventListener("click", (event) => { if (event.target === palette) palette.close(); });
+  document.querySelectorAll("[data-search]").forEach((button) => { button.hidden = false; button.addEventListener("click", open); });
+  document.addEventListener("keydown", (event) => { if (event.key.toLowerCase() === "k" && (event.metaKey || event.ctrlKey)) { event.preventDefault(); open(); search(); } });
+  palette.addEventListener("toggle", () => { if (palette.open) search(); });
 }
 prepare(document);

@@ -276,6 +276,39 @@ async def test_an_api_key_is_made_and_revoked_with_tab_enter_and_space(dashboard
         await page.get_by_text("You have no API key").wait_for()
 
 
+async def test_the_search_opens_from_anywhere_and_leads_by_keyboard(dashboard: BrowsedDashboard) -> None:
+    await furnish(dashboard, await dashboard.partner())
+    async with browsing(dashboard) as page:
+        await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
+        await page.keyboard.press("Control+k")
+        await page.get_by_label("Search everything").fill("shop")
+        await page.get_by_role("link", name="shop.customer.test").wait_for()
+        await page.get_by_role("heading", name="Handbook").wait_for()
+        await screenshot(page, "dashboard/search")
+        assert await axe(page) == []
+        await page.keyboard.press("Escape")
+        await page.get_by_label("Search everything").wait_for(state="hidden")
+        await page.get_by_role("button", name="Search").click()
+        await page.get_by_label("Search everything").fill("shop.customer")
+        await page.locator("[data-found='shop.customer'] a").first.wait_for()  # of the new text
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="shop.customer.test", exact=True).wait_for()
+
+
+async def test_chosen_rows_stay_chosen_when_the_list_changes(dashboard: BrowsedDashboard) -> None:
+    await furnish(dashboard, await dashboard.partner())
+    async with browsing(dashboard) as page:
+        await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
+        await page.goto("/dashboard/domains")
+        await page.get_by_label("Choose shop.customer.test").check()
+        await page.evaluate(
+            "put(document.getElementById('domains'), document.getElementById('domains').cloneNode(true))"
+        )
+        await page.get_by_role("button", name="Stop serving chosen").click()
+        await page.get_by_role("heading", name="Stop serving 1 domain?").wait_for()
+
+
 async def test_a_phone_sorts_the_list_of_domains(dashboard: BrowsedDashboard) -> None:
     await furnish(dashboard, await dashboard.partner())
     async with browsing(dashboard) as page:
