@@ -12,7 +12,8 @@ from api.reference.document import build
 _INTRODUCTION = """# API
 
 All calls, from the same models that check requests. `/openapi.json` has this page for programs (OpenAPI 3.1): most
-languages have a generator that makes a client of it.
+languages have a generator that makes a client of it: `pipx run openapi-python-client generate --url URL` makes one in
+Python.
 
 {description}
 """

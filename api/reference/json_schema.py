@@ -58,6 +58,8 @@ def _bases_of(kind: Any) -> Iterator[Any]:
 def describe(schemas: Mapping[str, Any]) -> None:
     """Describe fields without a docstring of their own by what their name means everywhere (``glossary.json``)."""
     for model, schema in schemas.items():
+        if "title" in schema:  # of a list of domains and of one of certificates it is "Page": generators take titles
+            schema["title"] = model.strip("_")
         for name, field in schema.get("properties", {}).items():
             if "description" not in field and (words := _glossary().get(f"{model}.{name}") or _glossary().get(name)):
                 field["description"] = words

@@ -8,6 +8,8 @@ Paths below ``/sdk/``
     v1/frontage.js              the newest of version 1: may change, kept by browsers for minutes
     <VERSION>/frontage.js       never changes, kept for a year; the one to pin by its integrity hash. Earlier versions
                                 come from release files ``<VERSION>.js``, see `api.sdk.release`
+    <VERSION>/connect.tgz       the npm package, for ``npm install`` by its address (`api.sdk.npm_archive`)
+    v1/package.json             the package's version, the path of its archive, and the archive's hash
     v1/shared.js                for the page behind a sharing link
     v1/returned.js              for the page that a Domain Connect provider sends the browser back to
     v1/providers.json           what a person meets at each known DNS provider (`api.sdk.provider_forms`)
@@ -27,6 +29,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from api.sdk.npm_archive import make_npm_archive
 from api.sdk.provider_forms import render_provider_forms
 
 HERE = Path(__file__).parent
@@ -42,6 +45,7 @@ _TOP_LEVEL_NAME = re.compile(r"^(?:export )?(?:async )?(?:function\*?|const|let|
 _RELEASE_FILE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\.js")
 _SCRIPT_TYPE = "text/javascript; charset=utf-8"
 _JSON_TYPE = "application/json"
+_ARCHIVE_TYPE = "application/gzip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ def load_assets(releases: Path | None = None) -> Mapping[str, SdkAsset]:
 
     `releases`: a directory with the release files of earlier versions, if there is one.
     """
-    script = join(HERE / ENTRY).encode()
+    script, archive = join(HERE / ENTRY).encode(), make_npm_archive()
     return {
         **{
             f"{path.stem}/frontage.js": _asset(path.read_bytes(), _SCRIPT_TYPE, is_pinned=True)
@@ -73,12 +77,21 @@ def load_assets(releases: Path | None = None) -> Mapping[str, SdkAsset]:
             f"{MAJOR}/{name}": _asset((HERE / name).read_bytes(), _SCRIPT_TYPE) for name in ("shared.js", "returned.js")
         },
         f"{VERSION}/frontage.js": _asset(script, _SCRIPT_TYPE, is_pinned=True),
+        f"{VERSION}/connect.tgz": _asset(archive, _ARCHIVE_TYPE, is_pinned=True),
+        f"{MAJOR}/package.json": _asset(_describe(archive), _JSON_TYPE),
         f"{MAJOR}/providers.json": _asset(render_provider_forms(), _JSON_TYPE),
         **{
             f"{MAJOR}/words/{path.name}": _asset(path.read_bytes(), _JSON_TYPE)
             for path in sorted((HERE / "words").glob("*.json"))
         },
     }
+
+
+def _describe(archive: bytes) -> bytes:
+    """Return the archive's address below ``/sdk/`` and its hash, as lock files of npm state it."""
+    digest = base64.b64encode(hashlib.sha512(archive).digest()).decode()
+    described = {"version": VERSION, "archive": f"{VERSION}/connect.tgz", "integrity": f"sha512-{digest}"}
+    return json.dumps(described).encode()
 
 
 def integrity(script: bytes) -> str:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from api.sdk.assets import HERE
+from api.sdk.assets import HERE, VERSION
+from api.sdk.npm_archive import make_npm_archive
 
 TYPESCRIPT = "typescript@^5.9.0"
 GOOD = """
@@ -71,3 +72,17 @@ def test_the_package_installs_and_its_types_hold(tmp_path: Path, given_environme
     assert '"ALIAS"' in problems
     version = json.loads((HERE / "package.json").read_text("utf-8"))["version"]
     assert run("node", "used.js", cwd=project, env=given_environment).split() == [version, "invalid_configuration"]
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="without npm")
+@pytest.mark.timeout(400)
+def test_the_archive_that_the_api_serves_installs_and_runs(tmp_path: Path, given_environment: dict[str, str]) -> None:
+    (tmp_path / "package.json").write_text('{"type": "module", "private": true}')
+    (tmp_path / "connect.tgz").write_bytes(make_npm_archive())
+    run("npm", "install", "--no-audit", "--no-fund", "./connect.tgz", cwd=tmp_path, env=given_environment)
+    (tmp_path / "used.js").write_text(USED)
+    assert run("node", "used.js", cwd=tmp_path, env=given_environment).split() == [VERSION, "invalid_configuration"]
+
+
+def test_equal_sources_make_an_equal_archive() -> None:
+    assert make_npm_archive() == make_npm_archive()

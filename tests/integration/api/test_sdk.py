@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import hashlib
 
 import aiohttp
 import pytest
@@ -52,6 +54,16 @@ async def test_there_is_no_other_file(service: Service) -> None:
         async with aiohttp.ClientSession() as session, session.get(f"{service.url}/sdk/{path}") as response:
             assert response.status in (401, 404)
             assert set(await response.json()) >= {"message", "request_id"}
+
+
+async def test_the_npm_package_is_served_with_its_hash(service: Service) -> None:
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"{service.url}/sdk/v1/package.json") as response:
+            described = await response.json()
+        async with session.get(f"{service.url}/sdk/{described['archive']}") as response:
+            content = await response.read()
+    assert described["version"] == VERSION
+    assert described["integrity"] == f"sha512-{base64.b64encode(hashlib.sha512(content).digest()).decode()}"
 
 
 def test_the_integrity_hash_is_that_of_the_bytes() -> None:
