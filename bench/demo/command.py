@@ -51,10 +51,13 @@ async def _until_signalled(*, check: bool, as_json: bool) -> None:
 
 async def _run(output: _Output, *, check: bool) -> None:
     """Start everything, walk, and then end (a check) or stay until cancelled."""
+    from bench.demo.kept_root import place_kept_root
     from bench.demo.stage import set_up, state_directory
 
     start = time.perf_counter()
     with state_directory(os.environ) as state_dir:
+        is_kept = "FRONTAGE_STATE_DIR" in os.environ
+        root = None if check or is_kept else place_kept_root(os.environ, state_dir)
         async with set_up(os.environ, state_dir) as stage:
             output.tell("lab, database, API, monitor, edge", time.perf_counter() - start, "ready")
             await _walk(stage, output.tell, check=check)
@@ -64,7 +67,7 @@ async def _run(output: _Output, *, check: bool) -> None:
                 return
             domain = _domain(check=False)
             with stage.described(domain).announced(state_dir):
-                output.present(stage, domain, seconds, is_kept="FRONTAGE_STATE_DIR" in os.environ)
+                output.present(stage, domain, seconds, is_kept=is_kept, root=root)
                 stage.pass_output_on()  # an access log on standard output, behind what is shown above
                 await asyncio.Event().wait()
 
@@ -131,7 +134,7 @@ class _Output(Protocol):
     def passed(self, seconds: float) -> None:
         """Show that all steps of a check passed."""
 
-    def present(self, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None:
+    def present(self, stage: Stage, domain: str, seconds: float, *, is_kept: bool, root: Path | None) -> None:
         """Show where everything is reached."""
 
 
@@ -147,7 +150,7 @@ class _Data:
     def passed(self, seconds: float) -> None:
         print_json({"seconds": round(seconds, 3), "steps": self._steps})
 
-    def present(self, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None:
+    def present(self, stage: Stage, domain: str, seconds: float, *, is_kept: bool, root: Path | None) -> None:
         port = stage.settings.edge_https.port
         addresses = {
             "url": f"https://{domain}:{port}/",
@@ -179,8 +182,8 @@ class _Words:
     def passed(self, seconds: float) -> None:
         self._console.print(f"[bold green]All steps passed[/] in {seconds:.2f} s.")
 
-    def present(self, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None:
-        _present(self._console, stage, domain, seconds, is_kept=is_kept)
+    def present(self, stage: Stage, domain: str, seconds: float, *, is_kept: bool, root: Path | None) -> None:
+        _present(self._console, stage, domain, seconds, is_kept=is_kept, root=root)
 
 
 def _duration(seconds: float) -> str:
@@ -206,7 +209,7 @@ def _load() -> tuple[str, str]:
     return title, f"{command or 'locust'} -f {shlex.quote(str(benches)) if is_clone else 'bench/'}"
 
 
-def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None:
+def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_kept: bool, root: Path | None) -> None:
     settings = stage.settings
     url = f"https://{domain}:{settings.edge_https.port}/"
     load_title, load = _load()
@@ -216,7 +219,10 @@ def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_
         ("Try it", curl_line(stage.edge_https_host, settings.edge_https.port, domain, stage.ca_file)),
         ("In a browser", url),
         ("A partner's page with the connect modal", f"{stage.lab.partner}/"),
-        ("The CA's root, to trust on this machine", _trust(stage.ca_file)),
+        (
+            "The CA's root, to trust on this machine" + (", the same for every demo" if root else ""),
+            _trust(root or stage.ca_file),
+        ),
         ("The dashboard, signed in once by this link", stage.sign_in_link),
         ("The handbook, with a quick start", f"{settings.base_url}/docs/quick-start"),
         ("The API, with a form for each call", f"{settings.base_url}/docs/api  applicationId: {stage.application_id}"),

@@ -26,6 +26,6 @@ def test_what_is_to_be_installed_is_printed_whole(monkeypatch: pytest.MonkeyPatc
         sign_in_link="http://link",
     )
     said = io.StringIO()
-    demo._present(Console(file=said, soft_wrap=True), stage, "shop.example", 1.0, is_kept=False)
+    demo._present(Console(file=said, soft_wrap=True), stage, "shop.example", 1.0, is_kept=False, root=None)
     assert "\nLoad, after `pip install -e '.[bench]'` in the clone\n" in said.getvalue()
     assert "FRONTAGE_STATE_DIR='/tmp/[bold]' frontage token a\n" in said.getvalue()
