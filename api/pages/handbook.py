@@ -64,6 +64,9 @@ HEADERS: Mapping[str, str] = {
 
 _API: Final = "api"
 """The page whose headings are operations, with samples below them."""
+_ERRORS: Final = "errors"
+"""The page whose tables name the codes of errors, each of which has an address: ``/docs/errors#not_eligible``."""
+_CODE = re.compile(r"<code>([a-z][a-z0-9_]+)</code>")
 _KEYWORDS = re.compile(r"^#+ (?P<title>.+)\n+<!-- search: (?P<words>.*?) -->$", re.MULTILINE)
 """Other words for what a section is about, which its text does not have."""
 _COMMENT = re.compile(r"^<!--.*?-->\n", re.MULTILINE)
@@ -223,6 +226,8 @@ def _render(markdown: MarkdownIt, name: str, text: str, calls: Mapping[str, str]
     html = markdown.renderer.render(list(_with_samples(tokens, calls)), markdown.options, {})
     html = html.replace("<table>", '<div class="wide" tabindex="0"><table>').replace("</table>", "</table></div>")
     html = html.replace("<th></th>", "<td></td>").replace("<pre><code", '<pre tabindex="0"><code')
+    if name == _ERRORS:
+        html = _anchor_codes(html)
     return HandbookPage(name, title, html, plain, tuple(_sections(name, tokens, keywords)))
 
 
@@ -245,6 +250,20 @@ def _with_samples(tokens: Sequence[Token], calls: Mapping[str, str]) -> Iterator
             pending = calls.get(token.content, "") or pending
         if token is not end:
             yield token
+
+
+def _anchor_codes(html: str) -> str:
+    """Give the first mention of each code in a table an anchor of its own."""
+    taken = set(re.findall(r' id="([^"]+)"', html))
+
+    def anchor(found: re.Match[str]) -> str:
+        code = found[1]
+        if code in taken:
+            return found[0]
+        taken.add(code)
+        return f'<code id="{code}">{code}</code>'
+
+    return re.sub(r"<td[^>]*>.*?</td>", lambda cell: _CODE.sub(anchor, cell[0]), html, flags=re.DOTALL)
 
 
 def _html(content: str) -> Token:

@@ -127,3 +127,10 @@ def test_every_webhook_event_has_its_row() -> None:
     rows = [line for line in (HANDBOOK / "webhooks.md").read_text("utf-8").splitlines() if line.startswith("| `")]
     named = {event for row in rows for event in re.findall(r"`([a-z_.]+)`", row.split("|")[1])}
     assert set(get_args(EventType)) <= named
+
+
+def test_each_code_of_an_error_has_one_address(loaded: handbook.Handbook) -> None:
+    html = loaded.show("errors") or ""
+    anchors = re.findall(r' id="([^"]+)"', html)
+    assert len(anchors) == len(set(anchors))
+    assert {"not_eligible", "not_enrolled", "enrolled_too_often", "blocked", "of-the-api"} <= set(anchors)
