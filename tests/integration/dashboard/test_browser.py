@@ -377,6 +377,8 @@ async def test_every_page_keeps_the_rules_of_accessibility(dashboard: BrowsedDas
         "account": "/dashboard/account",
         "organisations": "/dashboard/organisations",
         "missing": "/dashboard/nothing",
+        "docs-api": "/docs/api",
+        "docs-quick-start": "/docs/quick-start",
     }
     found: dict[str, list[str]] = {}
     async with browsing(dashboard) as page:
