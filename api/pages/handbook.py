@@ -263,7 +263,9 @@ def _anchor_codes(html: str) -> str:
         taken.add(code)
         return f'<code id="{code}">{code}</code>'
 
-    return re.sub(r"<td[^>]*>.*?</td>", lambda cell: _CODE.sub(anchor, cell[0]), html, flags=re.DOTALL)
+    before, *cells = html.split("<td>")  # what follows a row's last cell, such as a paragraph, is left as it is
+    parts = (cell.partition("</td>") for cell in cells)
+    return "<td>".join([before, *(_CODE.sub(anchor, cell) + end + rest for cell, end, rest in parts)])
 
 
 def _html(content: str) -> Token:

@@ -9,7 +9,7 @@ Paths below ``/sdk/``
     <VERSION>/frontage.js       never changes, kept for a year; the one to pin by its integrity hash. Earlier versions
                                 come from release files ``<VERSION>.js``, see `api.sdk.release`
     <VERSION>/connect.tgz       the npm package, for ``npm install`` by its address (`api.sdk.npm_archive`)
-    v1/package.json             the package's version, the path of its archive, and the archive's hash
+    v1/npm.json                 the package's version, the path of its archive, and the archive's hash
     v1/shared.js                for the page behind a sharing link
     v1/returned.js              for the page that a Domain Connect provider sends the browser back to
     v1/providers.json           what a person meets at each known DNS provider (`api.sdk.provider_forms`)
@@ -78,7 +78,7 @@ def load_assets(releases: Path | None = None) -> Mapping[str, SdkAsset]:
         },
         f"{VERSION}/frontage.js": _asset(script, _SCRIPT_TYPE, is_pinned=True),
         f"{VERSION}/connect.tgz": _asset(archive, _ARCHIVE_TYPE, is_pinned=True),
-        f"{MAJOR}/package.json": _asset(_describe(archive), _JSON_TYPE),
+        f"{MAJOR}/npm.json": _asset(_describe(archive), _JSON_TYPE),
         f"{MAJOR}/providers.json": _asset(render_provider_forms(), _JSON_TYPE),
         **{
             f"{MAJOR}/words/{path.name}": _asset(path.read_bytes(), _JSON_TYPE)

@@ -58,7 +58,7 @@ async def test_there_is_no_other_file(service: Service) -> None:
 
 async def test_the_npm_package_is_served_with_its_hash(service: Service) -> None:
     async with aiohttp.ClientSession() as session:
-        async with session.get(f"{service.url}/sdk/v1/package.json") as response:
+        async with session.get(f"{service.url}/sdk/v1/npm.json") as response:
             described = await response.json()
         async with session.get(f"{service.url}/sdk/{described['archive']}") as response:
             content = await response.read()
