@@ -20,6 +20,7 @@ from edge.http2.budgets import Budgets
 from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
 from edge.http2.fields import size_of
 from edge.http2.hpack import HeaderDecoder
+from edge.http2.literals import KnownLiterals
 from edge.http2.output import Output, Piece
 from edge.http2.priorities import read_priority
 from edge.http2.requests import HeadComposer, request_trailers
@@ -57,6 +58,13 @@ _MAX_UNFOLDED: Final = 4  # times the largest head, after decompression; up to t
 _MAX_REMEMBERED: Final = 256  # streams that we reset; priorities of streams to come
 _LAST_STREAM: Final = 2**31 - 1
 _KIND_AT: Final = 3  # of a frame's header
+# By themselves, since every request needs them: an attribute of a module costs a step more.
+_HEADER_BYTES: Final = frames.HEADER_BYTES
+_MAX_FRAME_BYTES: Final = frames.MAX_FRAME_BYTES
+_HEADERS: Final = frames.HEADERS
+_END_HEADERS: Final = frames.END_HEADERS
+_END_STREAM: Final = frames.END_STREAM
+_read_header: Final = frames.read_header
 _PLAIN_HEADERS: Final = frames.END_HEADERS | frames.PADDED | frames.HAS_PRIORITY
 _PROTOCOL: Final = ErrorCode.PROTOCOL_ERROR
 
@@ -109,9 +117,9 @@ class Http2Connection:
         "streams",
     )
 
-    def __init__(self, owner: Owner, *, max_head_bytes: int) -> None:
+    def __init__(self, owner: Owner, literals: KnownLiterals, *, max_head_bytes: int) -> None:
         self._owner = owner
-        self._decoder = HeaderDecoder(MAX_FIELDS)
+        self._decoder = HeaderDecoder(MAX_FIELDS, literals)
         self._composer = HeadComposer()
         self._budgets = Budgets()
         self._output = Output(self._on_sent)
@@ -179,7 +187,8 @@ class Http2Connection:
     @property
     def has_output(self) -> bool:
         """Return whether something waits to be sent."""
-        return not self._output.is_empty
+        output = self._output
+        return bool(output.queued or output.control)
 
     @property
     def is_going_away(self) -> bool:
@@ -250,12 +259,12 @@ class Http2Connection:
         """Read whole frames; return where the rest begins."""
         position, end, block = 0, len(data), self._block
         self._steps_left = STEPS_AT_ONCE
-        while end - position >= frames.HEADER_BYTES:
-            word, flags, stream_id = frames.read_header(data, position)
+        while end - position >= _HEADER_BYTES:
+            word, flags, stream_id = _read_header(data, position)
             length = word >> 8
-            if length > frames.MAX_FRAME_BYTES:
+            if length > _MAX_FRAME_BYTES:
                 raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "a frame is too large")
-            start = position + frames.HEADER_BYTES
+            start = position + _HEADER_BYTES
             stop = start + length
             if stop > end:
                 self._needed = stop - position
@@ -266,22 +275,24 @@ class Http2Connection:
                 raise ConnectionFailed(_PROTOCOL, "a header block is interrupted")
             if not self._has_settings and (kind != frames.SETTINGS or flags & frames.ACK):
                 raise ConnectionFailed(_PROTOCOL, "the first frame is not SETTINGS")
-            if kind == frames.HEADERS:
-                if flags & _PLAIN_HEADERS == frames.END_HEADERS and stream_id & 1:
-                    self._on_block(stream_id, data[start:stop], ends=bool(flags & frames.END_STREAM))
+            steps = 1 + length // _OCTETS_A_STEP
+            if kind == _HEADERS:
+                if flags & _PLAIN_HEADERS == _END_HEADERS and stream_id & 1:
+                    self._on_block(stream_id, data[start:stop], ends=bool(flags & _END_STREAM))
                 else:
                     self._on_headers(stream_id, flags, data[start:stop])
-                self._steps_left -= length // _OCTETS_A_STEP
             elif kind == frames.DATA:
                 self._on_data(stream_id, flags, data[start:stop])
-                self._steps_left -= _DATA_STEPS + length // _CONTENT_OCTETS_A_STEP
+                steps = 1 + _DATA_STEPS + length // _CONTENT_OCTETS_A_STEP
             elif kind in _HANDLERS:
                 _HANDLERS[kind](self, stream_id, flags, data[start:stop])
-                self._steps_left -= _RESET_STEPS if kind == frames.RST_STREAM else length // _OCTETS_A_STEP
+                if kind == frames.RST_STREAM:
+                    steps = 1 + _RESET_STEPS
             else:  # §4.1
                 self._budgets.spend(budgets.IGNORED_FRAMES)
+                steps = 1
             position = stop
-            self._steps_left -= 1
+            self._steps_left -= steps
             if self._steps_left <= 0 and position < end:
                 self._unread = data[position:]
                 return end

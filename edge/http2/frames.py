@@ -44,6 +44,8 @@ _SETTING: Final = Struct(">HI")
 _GOAWAY: Final = Struct(">II")
 _WORD: Final = Struct(">I")
 
+pack_header: Final = _HEADER.pack
+"""A header from ``(length << 8 | type, flags, stream)``."""
 read_header: Final = _HEADER.unpack_from
 """``(length << 8 | type, flags, R and stream)`` at an offset."""
 read_word: Final = _WORD.unpack_from

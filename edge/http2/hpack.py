@@ -10,11 +10,12 @@ so it has, but for one, where it differs from it in a value that no table takes:
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from edge.http2.errors import ConnectionFailed, ErrorCode
 from edge.http2.fields import FIELD_OVERHEAD_BYTES, LINE_OVERHEAD_BYTES, Field, make_field, size_of
 from edge.http2.huffman import decode as decode_huffman
+from edge.http2.literals import KnownLiterals
 from edge.http2.static_table import STATIC_FIELDS
 
 TABLE_BYTES: Final = 4096
@@ -30,44 +31,30 @@ _REMEMBERED_BYTES: Final = 512
 _SIZE_BEYOND_LINE: Final = FIELD_OVERHEAD_BYTES - LINE_OVERHEAD_BYTES
 
 
-class _Remembered:
-    """A block and its fields, by which blocks are read that differ from it in the value at `value_at` alone."""
+class _Remembered(NamedTuple):
+    """A block and its fields, by which blocks are read that differ from it in the last literal's value alone."""
 
-    __slots__ = ("_before", "_behind", "_block", "_field_at", "_fields", "_value_at")
-
-    def __init__(self, block: bytes, value_at: int, value_end: int, fields: list[Field], field_at: int) -> None:
-        self._block = block
-        self._value_at = value_at  # 0: there is none
-        self._before, self._behind = block[:value_at], block[value_end:]
-        self._fields = fields
-        self._field_at = field_at
-
-    def read(self, block: bytes) -> list[Field] | None:
-        """Return the fields of a block, None where it differs in more. Raises: IndexError behind the block's end."""
-        if block == self._block:
-            return self._fields
-        value_at = self._value_at
-        if not (value_at and block.startswith(self._before) and block.endswith(self._behind)):
-            return None
-        value, end = _string(block, value_at)
-        if end + len(self._behind) != len(block):
-            return None
-        fields = self._fields.copy()
-        fields[self._field_at] = make_field(fields[self._field_at][2], value)
-        return fields
+    block: bytes
+    before: bytes  # that value; empty: there is none
+    behind: bytes
+    literal_at: int
+    fields: list[Field]
+    field_at: int
 
 
 class HeaderDecoder:
     """The decoder of one connection. Its blocks must be decoded all, in order.
 
     `max_fields`: of one block. One with more breaks the connection: HPACK has no other bound of what a block of 32 KB
-    unfolds to. Below it, the bound of the fields' sizes is the caller's.
+    unfolds to. Below it, the bound of the fields' sizes is the caller's. `literals` are shared with other connections.
     """
 
-    __slots__ = ("_last", "_max_fields", "_max_table_bytes", "_table", "_table_bytes")
+    __slots__ = ("_known", "_last", "_literals", "_max_fields", "_max_table_bytes", "_table", "_table_bytes")
 
-    def __init__(self, max_fields: int) -> None:
+    def __init__(self, max_fields: int, literals: KnownLiterals) -> None:
         self._max_fields = max_fields
+        self._literals = literals
+        self._known = literals.get
         self._table = _STATIC.copy()
         self._table_bytes = 0
         self._max_table_bytes = TABLE_BYTES
@@ -84,11 +71,41 @@ class HeaderDecoder:
         Raises: `ConnectionFailed` (§2.3.3, §4.2, §5, §6).
         """
         try:
-            if self._last is not None and (fields := self._last.read(block)) is not None:
-                return fields
+            last = self._last
+            if last is not None:
+                if block == last.block:
+                    return last.fields
+                if last.before and (fields := self._read_as(last, block)) is not None:
+                    return fields
             return self._decode(block)
         except IndexError:
             raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "truncated header block or unknown index") from None
+
+    def _read_as(self, last: _Remembered, block: bytes) -> list[Field] | None:
+        """Return the fields of a block like `last`, None where it differs in more. Raises: IndexError."""
+        before, behind = last.before, last.behind
+        if not (block.startswith(before) and block.endswith(behind)):
+            return None
+        fields, at = last.fields.copy(), last.field_at
+        fields[at], end = self._field(block, last.literal_at, len(before), fields[at][2], is_shared=True)
+        return fields if end + len(behind) == len(block) else None
+
+    def _field(
+        self, block: bytes, literal_at: int, value_at: int, name: bytes, *, is_shared: bool
+    ) -> tuple[Field, int]:
+        """Return the field of a literal, and where it ends; `is_shared`: it means the same in all connections.
+
+        Raises: IndexError behind the block's end.
+        """
+        end = value_at + 1 + (block[value_at] & 0x7F)
+        literal = block[literal_at:end]
+        if is_shared and (known := self._known(literal)) is not None:
+            return known, end
+        value, value_end = _string(block, value_at)
+        field = make_field(name, value)
+        if is_shared and value_end == end:
+            self._literals.add(literal, field)
+        return field, value_end
 
     def _decode(self, block: bytes) -> list[Field]:
         """Return the fields, and remember them. Raises: IndexError behind the block's or a table's end."""
@@ -97,7 +114,7 @@ class HeaderDecoder:
         end, fields_left = len(block), self._max_fields
         position = self._resize(block)
         has_changed = position > 0
-        value_at = value_end = field_at = 0  # of the last literal
+        literal_at = value_at = value_end = field_at = 0  # of the last literal whose name is no table's
         while position < end:
             octet = block[position]
             position += 1
@@ -112,24 +129,24 @@ class HeaderDecoder:
                     raise IndexError
                 fields.append(table[index])
                 continue
+            start = position - 1
             if octet >= 0x40:  # §6.2.1
-                index, is_added = octet & 0x3F, True
-                if index == 0x3F:
-                    index, position = _integer(block, position, index)
+                most, is_added = 0x3F, True
             elif octet >= 0x20:  # §4.2
                 raise _invalid_resize()
             else:  # §6.2.2, §6.2.3
-                index, is_added = octet & 0x0F, False
-                if index == 0x0F:
-                    index, position = _integer(block, position, index)
+                most, is_added = 0x0F, False
+            index = octet & most
+            if index == most:
+                index, position = _integer(block, position, index)
             if index:
                 name = table[index][2]
             else:
                 name, position = _string(block, position)
-            value_at, field_at = position, len(fields)
-            value, position = _string(block, position)
-            value_end = position
-            field = make_field(name, value)
+            field, field_end = self._field(block, start, position, name, is_shared=index < _FIRST_DYNAMIC)
+            if index < _FIRST_DYNAMIC:
+                literal_at, value_at, value_end, field_at = start, position, field_end, len(fields)
+            position = field_end
             fields.append(field)
             if is_added:
                 has_changed = True
@@ -140,7 +157,7 @@ class HeaderDecoder:
                 self._table_bytes = held
         self._last = None
         if not has_changed and end <= _REMEMBERED_BYTES:
-            self._last = _Remembered(block, value_at, value_end, fields, field_at)
+            self._last = _Remembered(block, block[:value_at], block[value_end:], literal_at, fields, field_at)
         return fields
 
     def _resize(self, block: bytes) -> int:

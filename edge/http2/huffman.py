@@ -112,7 +112,7 @@ _ROOT: Final = _rows()[0]
 
 
 _MAX_DEFLATE_BITS: Final = 15
-_SHORT_BYTES: Final = 16  # up to here rows cost less
+_SHORT_BYTES: Final = 10  # up to here rows cost less
 _MIRRORED: Final = bytes(int(f"{octet:08b}"[::-1], 2) for octet in range(256))  # DEFLATE begins with the lowest bit
 _TAIL: Final = b"\xff\x7f"  # 15 ones and a zero, mirrored: ends the block where the string does
 _FULL: Final = 0xFF

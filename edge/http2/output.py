@@ -26,6 +26,9 @@ from edge.http2.streams import (
 
 Piece: TypeAlias = "bytes | memoryview"
 
+_MAX_FRAME_BYTES: Final = frames.MAX_FRAME_BYTES
+_pack_header: Final = frames.pack_header
+
 MAX_DATA_BYTES: Final = frames.MAX_FRAME_BYTES - frames.HEADER_BYTES
 """Of a DATA frame: with its header, as much as a TLS record carries."""
 
@@ -42,19 +45,19 @@ MAX_HELD_BYTES: Final = 262_144
 class Output:
     """Keeps what one connection has to send. Made and fed by it.
 
-    `window` is the connection's; `held_bytes` are those of all streams.
+    `window` is the connection's; `held_bytes` are those of all streams, of which `queued` have something to send.
     """
 
     __slots__ = (
         "_is_first_block",
         "_on_end",
-        "_queued",
         "_queues",
         "_starved",
         "control",
         "control_bytes",
         "data_frames",
         "held_bytes",
+        "queued",
         "window",
     )
 
@@ -68,13 +71,8 @@ class Output:
         self.held_bytes = 0
         self.data_frames = 0
         self._queues: tuple[list[Stream], ...] = tuple([] for _ in range(URGENCIES))
-        self._queued = 0
+        self.queued = 0
         self._starved: list[Stream] = []  # stopped by the connection's window
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether nothing waits to be sent."""
-        return not (self.control or self._queued)
 
     def add_control(self, frame: bytes) -> None:
         """Queue a frame that goes before all content."""
@@ -85,7 +83,7 @@ class Output:
         """Queue a stream that has something to send."""
         if not stream.is_queued:
             stream.is_queued = True
-            self._queued += 1
+            self.queued += 1
             self._queues[stream.urgency].append(stream)
 
     def unqueue(self, stream: Stream) -> bool:
@@ -94,7 +92,7 @@ class Output:
         if not stream.is_queued or stream not in queue:
             return False
         queue.remove(stream)
-        self._queued -= 1
+        self.queued -= 1
         stream.is_queued = False
         return True
 
@@ -105,7 +103,9 @@ class Output:
         stream.pending_bytes += size
         self.held_bytes += size
         if not stream.is_queued:
-            self.queue(stream)
+            stream.is_queued = True
+            self.queued += 1
+            self._queues[stream.urgency].append(stream)
         if stream.pending_bytes > HIGH_BYTES or self.held_bytes > MAX_HELD_BYTES:
             stream.is_full = True
 
@@ -130,17 +130,15 @@ class Output:
     def take(self, most_bytes: int) -> list[Piece]:
         """Return what is to be written next: some `most_bytes` of content."""
         out: list[Piece] = self._take_control() if self.control else []
-        for queue in self._queues:
+        for queue in filter(None, self._queues):
             while queue:
                 if most_bytes <= 0:
                     return out
                 stream = queue.pop(0)
-                self._queued -= 1
+                self.queued -= 1
                 stream.is_queued = False
                 if stream.state is not CLOSED:
                     most_bytes -= self._write(stream, out, most_bytes)
-            if not self._queued:
-                break
         if self.control:  # resets of streams whose responses came before their requests' ends
             out += self._take_control()
         return out
@@ -153,14 +151,22 @@ class Output:
 
     def _write(self, stream: Stream, out: list[Piece], most_bytes: int) -> int:
         """Write frames of a stream; return the size of their content."""
-        if stream.has_ended and stream.block and len(stream.pending) == 1:
+        block, pending = stream.block, stream.pending
+        if block and stream.has_ended and len(pending) == 1:
             size = stream.pending_bytes
             if (
                 (size <= MAX_DATA_BYTES and size <= self.window and size <= stream.send_window and size <= most_bytes)
                 and not (stream.trailers or stream.interims or stream.pending_from or self._is_first_block)
-                and len(stream.block) <= frames.MAX_FRAME_BYTES
-            ):
-                self._write_whole(stream, size, out)
+                and len(block) <= _MAX_FRAME_BYTES
+            ):  # a response whose content is at hand and fits one frame: by far the most frequent
+                stream_id = stream.id
+                out += (
+                    _pack_header(len(block) << 8 | frames.HEADERS, frames.END_HEADERS, stream_id),
+                    block,
+                    _pack_header(size << 8 | frames.DATA, frames.END_STREAM, stream_id),
+                    pending[0],
+                )
+                self._note_whole(stream, size)
                 return size
         if stream.interims:
             for block in stream.interims:
@@ -191,17 +197,10 @@ class Output:
             block = EMPTY_TABLE + block
         out += frames.headers(stream.id, block, end_stream=end_stream, max_bytes=frames.MAX_FRAME_BYTES)
 
-    def _write_whole(self, stream: Stream, size: int, out: list[Piece]) -> None:
-        """Write a response whose content is at hand and fits one frame: by far the most frequent."""
-        block, pending, stream_id, header = stream.block, stream.pending, stream.id, frames.header
+    def _note_whole(self, stream: Stream, size: int) -> None:
+        """Count a response that was written whole."""
         stream.state = RESPONDED[stream.state]
-        out += (
-            header(frames.HEADERS, frames.END_HEADERS, stream_id, len(block)),
-            block,
-            header(frames.DATA, frames.END_STREAM, stream_id, size),
-            pending[0],
-        )
-        pending.clear()
+        stream.pending.clear()
         stream.block = b""
         stream.pending_bytes = 0
         stream.send_window -= size

@@ -6,7 +6,7 @@ Fields that differ from head to head (dates, tags, cookies) are not remembered f
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from edge.http2 import hpack
 
@@ -19,6 +19,8 @@ _MAX_VALUES: Final = 64  # remembered of each name
 _DROPPED: Final = frozenset((b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"))
 _STATUS_AT: Final = slice(9, 12)  # of ``HTTP/1.1 200 OK``
 _SHORT: Final = [bytes((length,)) for length in range(0x7F)]  # §5.1 of RFC 7541
+_SHORT_LENGTH: Final = _SHORT.__getitem__
+_STRIPPED: Final = bytes.strip  # of blanks: other white space stands in no value
 
 
 class _Name:
@@ -31,13 +33,23 @@ class _Name:
         self.values_left = _MAX_VALUES
 
 
+class _Form(NamedTuple):
+    """A head with gaps, coded: constant parts, and between two of them room for a value's length and the value.
+
+    `lines_at` are the values that are whole lines. No parts: a field that has a value is dropped.
+    """
+
+    parts: list[bytes]
+    lines_at: list[int]
+
+
 class HeadEncoder:
     """Encodes heads for a worker's connections: remembers up to 2,048 lines of 256 bytes, and 512 names."""
 
     __slots__ = ("_forms", "_lines", "_names")
 
     def __init__(self) -> None:
-        self._forms: dict[bytes, list[bytes]] = {}
+        self._forms: dict[bytes, _Form] = {}
         self._lines: dict[bytes, bytes] = {}
         self._names: dict[bytes, _Name] = {}
 
@@ -51,41 +63,41 @@ class HeadEncoder:
 
     def fill(self, form: bytes, values: tuple[bytes, ...]) -> bytes:
         """Return the block of the head ``form % values``; each value is a field's, or lines behind a CR LF."""
-        parts = self._forms.get(form)
-        if parts is None:
-            parts = self._form(form, values)
+        coded = self._forms.get(form)
+        parts, lines_at = coded if coded is not None else self._form(form, values)
         if not parts:
             return self.head(form % values)
-        block = [parts[0]]
-        for part, value in zip(parts[1:], values, strict=True):
-            if value[:1] == b"\r":
-                block.append(self._lines.get(value) or self._remember(value, self.trailers(value)))
-            else:
-                stripped = value.strip(b" \t")
-                length = len(stripped)
-                block.append(_SHORT[length] + stripped if length < 0x7F else hpack.string(stripped))
-            block.append(part)
+        texts = [*map(_STRIPPED, values)]
+        block = parts.copy()
+        try:
+            block[1::3] = map(_SHORT_LENGTH, map(len, texts))
+        except IndexError:
+            block[1::3] = [hpack.integer(len(text), 7) for text in texts]
+        for at in lines_at:
+            line = values[at]
+            texts[at] = self._lines.get(line) or self._remember(line, self.trailers(line))
+            block[3 * at + 1] = b""
+        block[2::3] = texts
         return b"".join(block)
 
-    def _form(self, form: bytes, values: tuple[bytes, ...]) -> list[bytes]:
-        """Return what stands around the values, coded; nothing where a field that has a value is dropped."""
+    def _form(self, form: bytes, values: tuple[bytes, ...]) -> _Form:
         if len(self._forms) >= _MAX_FORMS:
             self._forms.clear()
-        parts = (form % ((b"\0",) * len(values))).removesuffix(b"\r\n\r\n").split(b"\0")
-        status_line = parts[0].partition(b"\r\n")[0]
-        parts[0] = parts[0].removeprefix(status_line)
-        coded = self._forms[form] = []
-        for part, value in zip(parts, (*values, b"\r\n"), strict=True):
-            if value[:1] == b"\r":
-                coded.append(self.trailers(part))
-                continue
-            before, _, name = part.rpartition(b"\r\n")
-            start = self._name(name.partition(b":")[0]).start
-            if not start:
-                coded.clear()
-                return coded
-            coded.append(self.trailers(before) + start)
-        coded[0] = hpack.field_literal(b":status", status_line[_STATUS_AT]) + coded[0]
+        texts = (form % ((b"\0",) * len(values))).removesuffix(b"\r\n\r\n").split(b"\0")
+        status_line = texts[0].partition(b"\r\n")[0]
+        texts[0] = texts[0].removeprefix(status_line)
+        coded = self._forms[form] = _Form([], [at for at, value in enumerate(values) if value[:1] == b"\r"])
+        for at, text in enumerate(texts[:-1]):
+            before, start = text, b""
+            if at not in coded.lines_at:
+                before, _, name = text.rpartition(b"\r\n")
+                start = self._name(name.partition(b":")[0]).start
+                if not start:
+                    coded.parts.clear()
+                    return coded
+            coded.parts.extend((self.trailers(before) + start, b"", b""))
+        coded.parts.append(self.trailers(texts[-1]))
+        coded.parts[0] = hpack.field_literal(b":status", status_line[_STATUS_AT]) + coded.parts[0]
         return coded
 
     def trailers(self, block: bytes) -> bytes:

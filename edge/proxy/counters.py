@@ -100,8 +100,8 @@ class ExchangeCounters:
         self.domains = DomainTraffic()
         self._domains_counted = self.domains.counted
 
-    def exchange(self, exchange: Exchange) -> None:
-        """Count a finished exchange."""
+    def exchange(self, exchange: Exchange) -> list[int]:
+        """Count a finished exchange; return the counts of its domain."""
         seconds = exchange.ended_at - exchange.started_at
         bucket = bisect_left(LATENCY_BOUNDS, seconds)
         status = exchange.status
@@ -120,12 +120,12 @@ class ExchangeCounters:
         counts[BYTES_DOWN] += exchange.client.bytes_down
         if status >= 400:
             counts[CLIENT_ERRORS if status < 500 else SERVER_ERRORS] += 1
+        return counts
 
     def http2_exchange(self, exchange: Exchange) -> None:
         """Count a finished exchange with a client of HTTP/2."""
-        self.exchange(exchange)
         self.http2.exchanges += 1
-        self._domains_counted[exchange.route.domain][HTTP2] += 1
+        self.exchange(exchange)[HTTP2] += 1
 
     def _count_late_response(self, exchange: Exchange, bucket: int, seconds: float) -> int:
         """Count an exchange whose response did not come with its head, or not at all.

@@ -76,7 +76,7 @@ class Http2ClientConnection(AcceptedConnection):
     def __init__(self, worker: WorkerContext) -> None:
         super().__init__(worker, secure=True)
         self.head_encoder = worker.head_encoder
-        self._http2 = Http2Connection(self, max_head_bytes=worker.limits.head_bytes)
+        self._http2 = Http2Connection(self, worker.literals, max_head_bytes=worker.limits.head_bytes)
         self._memory: RequestMemory = cast("RequestMemory", None)
         self._is_flush_due = False
         self._is_receiving = False  # the streams of one read may not be known all

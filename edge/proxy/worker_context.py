@@ -26,6 +26,7 @@ from common.traffic import TrafficReport
 from edge.http import request_ids
 from edge.http.dates import date_field
 from edge.http.request import RequestHead
+from edge.http2.literals import KnownLiterals
 from edge.http2.responses import HeadEncoder
 from edge.proxy.access_log import OFF, AccessLog
 from edge.proxy.cancellations import Cancellations
@@ -132,6 +133,7 @@ class WorkerContext:
             trusted: RecentRequests(self.routes, self.limits, bounds.max_body_bytes) for trusted in (False, True)
         }
         self.head_encoder = HeadEncoder()
+        self.literals = KnownLiterals()
         self._swept_generation = 0
         self.counters = ExchangeCounters()
         self.deferred = DeferredWork(loop)

@@ -9,6 +9,7 @@ from hpack import Encoder
 from edge.http2 import frames
 from edge.http2.connection import Http2Connection
 from edge.http2.errors import ErrorCode, StreamFailed
+from edge.http2.literals import KnownLiterals
 from edge.http2.streams import Stream
 
 GET = [(b":method", b"GET"), (b":scheme", b"https"), (b":path", b"/"), (b":authority", b"a.example")]
@@ -74,7 +75,7 @@ class Machine:
     made: dict[int, RecordedStream] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.connection = Http2Connection(self, max_head_bytes=MAX_HEAD_BYTES)
+        self.connection = Http2Connection(self, KnownLiterals(), max_head_bytes=MAX_HEAD_BYTES)
         self.encoder = Encoder()
         self.sent: list[Frame] = []
 

@@ -27,6 +27,7 @@ from edge.http2 import frames
 from edge.http2.errors import ConnectionFailed, StreamFailed
 from edge.http2.fields import Field, make_field
 from edge.http2.hpack import HeaderDecoder
+from edge.http2.literals import KnownLiterals
 from edge.http2.requests import HeadComposer, request_head
 from edge.http2.responses import HeadEncoder
 from tests.unit.edge.http2.machine import MAX_HEAD_BYTES, Machine
@@ -51,9 +52,18 @@ def some_fields(rng: Random) -> Fields:
 
 
 def judge_blocks(seed: int) -> None:
-    """A conversation of blocks, of which some are damaged: fields, tables and errors must be those of `hpack`."""
-    rng = Random(seed)
-    encoder, oracle, ours = Encoder(), Decoder(max_header_list_size=1 << 24), HeaderDecoder(256)
+    """Conversations of blocks, of which some are damaged: fields, tables and errors must be those of `hpack`.
+
+    Our decoders share their literals, and fields come again in the second conversation.
+    """
+    rng, literals = Random(seed), KnownLiterals()
+    sent: list[HeaderTuple] = []
+    for _ in range(2):
+        _judge_conversation_of_blocks(rng, literals, sent)
+
+
+def _judge_conversation_of_blocks(rng: Random, literals: KnownLiterals, sent: list[HeaderTuple]) -> None:
+    encoder, oracle, ours = Encoder(), Decoder(max_header_list_size=1 << 24), HeaderDecoder(256, literals)
     fields: list[HeaderTuple] = []
     for _ in range(rng.randrange(1, 8)):
         if rng.random() < 0.1:
@@ -63,6 +73,8 @@ def judge_blocks(seed: int) -> None:
             fields[at] = type(fields[at])(fields[at][0], text(rng))
         else:
             fields = [_tuple(rng, name, value) for name, value in some_fields(rng)]
+            fields += rng.choices(sent, k=rng.randrange(4)) if sent else []
+            sent += fields
         block = bytes(encoder.encode(fields, huffman=rng.random() < 0.7))
         if rng.random() < 0.3:
             block = damage(rng, block)
@@ -180,7 +192,11 @@ def judge_response_head(seed: int) -> None:
         ]
         lines.insert(date_at, b"\0")  # a whole line
         form = b"HTTP/1.1 %b Some%b\r\n\r\n" % (status, b"".join(lines))
-        values = [b" " * rng.randrange(2) + value for (_, value), v in zip(fields, varies, strict=True) if v]
+        values = [
+            b" " * rng.randrange(2) + value + b"\t" * rng.randrange(2)
+            for (_, value), v in zip(fields, varies, strict=True)
+            if v
+        ]
         values.insert(sum(varies[:date_at]), b"\r\nDate: %d" % number)
         fields.insert(date_at, (b"date", b"%d" % number))
         gapped = form.replace(b"%", b"%%").replace(b"\0", b"%b")

@@ -10,6 +10,7 @@ from edge.http2.errors import ConnectionFailed, ErrorCode
 from edge.http2.hpack import EMPTY_TABLE, HeaderDecoder, field_literal, integer, string
 from edge.http2.huffman import decode as decode_huffman
 from edge.http2.huffman import encode as encode_huffman
+from edge.http2.literals import KnownLiterals
 from edge.http2.responses import HeadEncoder
 from edge.http2.static_table import STATIC_FIELDS
 
@@ -19,7 +20,7 @@ def decode(decoder: HeaderDecoder, block: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def fails(block: bytes, *before: bytes) -> ErrorCode:
-    decoder = HeaderDecoder(256)
+    decoder = HeaderDecoder(256, KnownLiterals())
     for earlier in before:
         decoder.decode(earlier)
     with pytest.raises(ConnectionFailed) as error:
@@ -32,7 +33,7 @@ def test_rfc7541_a_static_table_is_that_of_another_implementation() -> None:
 
 
 def test_rfc7541_2_3_2_first_dynamic_entry_is_the_newest() -> None:
-    decoder = HeaderDecoder(256)
+    decoder = HeaderDecoder(256, KnownLiterals())
     decoder.decode(b"\x40\x01a\x01b" + b"\x40\x01c\x01d")
     assert decode(decoder, b"\xbe\xbf") == [(b"c", b"d"), (b"a", b"b")]
 
@@ -44,7 +45,7 @@ def test_rfc7541_2_3_3_index_beyond_both_tables_is_a_decoding_error(block: bytes
 
 @pytest.mark.parametrize("size", [0, 30, 100, 4096])
 def test_rfc7541_4_2_update_within_the_limit_is_taken(size: int) -> None:
-    decoder = HeaderDecoder(256)
+    decoder = HeaderDecoder(256, KnownLiterals())
     assert decode(decoder, integer(size, 5, 0x20) + b"\x82") == [(b":method", b"GET")]
 
 
@@ -57,12 +58,14 @@ def test_rfc7541_4_2_update_behind_a_field_is_a_decoding_error() -> None:
 
 
 def test_rfc7541_4_2_two_updates_at_the_start_are_taken_and_more_are_not() -> None:
-    assert decode(HeaderDecoder(256), b"\x20" + integer(4096, 5, 0x20) + b"\x82") == [(b":method", b"GET")]
+    assert decode(HeaderDecoder(256, KnownLiterals()), b"\x20" + integer(4096, 5, 0x20) + b"\x82") == [
+        (b":method", b"GET")
+    ]
     assert fails(b"\x20\x20\x20\x82") is ErrorCode.COMPRESSION_ERROR
 
 
 def test_rfc7541_4_3_smaller_size_evicts() -> None:
-    decoder = HeaderDecoder(256)
+    decoder = HeaderDecoder(256, KnownLiterals())
     decoder.decode(b"\x40\x01a\x01b" + b"\x40\x01c\x01d")
     decoder.decode(integer(34, 5, 0x20) + b"\x82")
     assert decoder.dynamic_table == [(b"c", b"d")]
@@ -71,7 +74,7 @@ def test_rfc7541_4_3_smaller_size_evicts() -> None:
 
 
 def test_rfc7541_4_4_larger_entry_than_the_table_empties_it_and_is_no_error() -> None:
-    decoder = HeaderDecoder(256)
+    decoder = HeaderDecoder(256, KnownLiterals())
     decoder.decode(b"\x40\x01a\x01b")
     assert decode(decoder, b"\x40\x01x" + string(b"y" * 5000)) == [(b"x", b"y" * 5000)]
     assert decoder.dynamic_table == []
@@ -80,14 +83,14 @@ def test_rfc7541_4_4_larger_entry_than_the_table_empties_it_and_is_no_error() ->
 
 
 def test_rfc7541_4_4_name_of_the_evicted_entry_may_be_referred_to() -> None:
-    decoder = HeaderDecoder(256)
+    decoder = HeaderDecoder(256, KnownLiterals())
     decoder.decode(b"\x40" + string(b"n" * 2000) + string(b"v" * 2000))
     assert decode(decoder, b"\x7e" + string(b"w" * 2000)) == [(b"n" * 2000, b"w" * 2000)]
     assert decoder.dynamic_table == [(b"n" * 2000, b"w" * 2000)]
 
 
 def test_rfc7541_4_1_size_of_an_entry_is_its_octets_and_32() -> None:
-    decoder = HeaderDecoder(256)
+    decoder = HeaderDecoder(256, KnownLiterals())
     for number in range(200):
         decoder.decode(b"\x40\x03%03d\x05value" % number)
     assert len(decoder.dynamic_table) == 4096 // (3 + 5 + 32)
@@ -137,7 +140,7 @@ def test_rfc7541_5_2_every_octet_has_a_code() -> None:
 
 
 def test_block_that_differs_in_one_value_has_the_table_that_stands_now() -> None:
-    decoder, start = HeaderDecoder(256), b"\x82\x04"
+    decoder, start = HeaderDecoder(256, KnownLiterals()), b"\x82\x04"
     decoder.decode(b"\x40\x01a\x01b")
     for path in (b"/1", b"/", b"/" + b"2" * 200, b""):
         assert decode(decoder, start + string(path) + b"\xbe") == [(b":method", b"GET"), (b":path", path), (b"a", b"b")]
@@ -147,12 +150,38 @@ def test_block_that_differs_in_one_value_has_the_table_that_stands_now() -> None
         decoder.decode(start + b"\x05/4" + b"\xbe")
 
 
+def test_literals_of_one_connection_are_those_of_another_where_they_name_no_table_of_its_own() -> None:
+    literals = KnownLiterals()
+    first, second = HeaderDecoder(256, literals), HeaderDecoder(256, literals)
+    for decoder, name in ((first, b"x"), (second, b"y")):
+        assert decode(decoder, b"\x40\x01%b\x01v" % name) == [(name, b"v")]
+        for _ in range(2):
+            assert decode(decoder, b"\x04\x02/a" + b"\x0f\x2f\x01w") == [(b":path", b"/a"), (name, b"w")]
+    for truncated in (b"\x04\x02/", b"\x04\x02", b"\x04"):
+        with pytest.raises(ConnectionFailed):
+            second.decode(truncated)
+
+
+def test_rfc7541_6_2_3_literal_that_is_never_indexed_is_not_kept() -> None:
+    literals = KnownLiterals()
+    HeaderDecoder(256, literals).decode(b"\x14\x02/a" + b"\x0f\x08" + string(b"s" * 126) + b"\x04\x01/")
+    assert list(literals._fields) == [b"\x04\x01/"]
+
+
+def test_literals_are_forgotten_rather_than_grow() -> None:
+    literals = KnownLiterals()
+    decoder = HeaderDecoder(256, literals)
+    for number in range(3_000):
+        decoder.decode(b"\x04" + string(b"/%d" % number))
+    assert 0 < len(literals._fields) <= 1024
+
+
 def test_rfc7541_6_1_index_0_is_a_decoding_error() -> None:
     assert fails(b"\x80") is ErrorCode.COMPRESSION_ERROR
 
 
 def test_rfc7541_6_2_only_incremental_indexing_changes_the_table() -> None:
-    decoder = HeaderDecoder(256)
+    decoder = HeaderDecoder(256, KnownLiterals())
     assert decode(decoder, b"\x00\x01a\x01b" + b"\x10\x01c\x01d" + b"\x40\x01e\x01f") == [
         (b"a", b"b"),
         (b"c", b"d"),
@@ -179,7 +208,7 @@ _EXAMPLES = {
 
 @pytest.mark.parametrize("example", _EXAMPLES)
 def test_rfc7541_c_examples(example: str) -> None:
-    decoder = HeaderDecoder(256)
+    decoder = HeaderDecoder(256, KnownLiterals())
     lists = [decode(decoder, bytes.fromhex(block)) for block in _EXAMPLES[example]]
     first = [(b":method", b"GET"), (b":scheme", b"http"), (b":path", b"/"), (b":authority", b"www.example.com")]
     assert lists == [
@@ -201,7 +230,7 @@ def test_rfc7541_c_examples(example: str) -> None:
 
 
 def test_same_block_means_other_fields_after_the_table_changed() -> None:
-    decoder = HeaderDecoder(256)
+    decoder = HeaderDecoder(256, KnownLiterals())
     decoder.decode(b"\x40\x01a\x01b")
     assert decode(decoder, b"\xbe") == decode(decoder, b"\xbe") == [(b"a", b"b")]
     decoder.decode(b"\x40\x01c\x01d")
@@ -212,7 +241,7 @@ def test_same_block_means_other_fields_after_the_table_changed() -> None:
 
 
 def test_empty_block_behind_a_change_of_the_table_has_no_fields() -> None:
-    decoder = HeaderDecoder(256)
+    decoder = HeaderDecoder(256, KnownLiterals())
     decoder.decode(b"\x82")
     decoder.decode(b"\x40\x01a\x01b")
     assert decoder.decode(b"") == []

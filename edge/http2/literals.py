@@ -1,0 +1,35 @@
+"""Literal fields that a worker's clients sent lately (RFC 7541 §6.2): the same octets mean the same field.
+
+Paths, and what browsers say of themselves, come again and again on other connections. A literal whose name refers to a
+connection's dynamic table means something there alone, and one that is never to be indexed (§6.2.3) may be a secret:
+neither is kept here. Equal octets are found at once or not at all: how long that takes tells nothing of other clients'.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from edge.http2.fields import Field
+
+_MAX_LITERALS: Final = 1024
+_MAX_LITERAL_BYTES: Final = 128  # less than the shortest whose length takes more than an octet
+_NEVER_INDEXED: Final = 0x10
+_KIND_OF_LITERAL: Final = 0xF0
+
+
+class KnownLiterals:
+    """Up to 1,024 literals of 128 octets, which unfold to some 700 KB. One in each worker; `get` finds a field."""
+
+    __slots__ = ("_fields", "get")
+
+    def __init__(self) -> None:
+        self._fields: dict[bytes, Field] = {}
+        self.get = self._fields.get
+
+    def add(self, literal: bytes, field: Field) -> None:
+        """Keep a field's whole literal, if it may be kept."""
+        if len(literal) > _MAX_LITERAL_BYTES or literal[0] & _KIND_OF_LITERAL == _NEVER_INDEXED:
+            return
+        if len(self._fields) >= _MAX_LITERALS:
+            self._fields.clear()
+        self._fields[literal] = field
