@@ -240,9 +240,9 @@ class _Recording(ExchangeCounters):
         super().__init__()
         self._link = link
 
-    def exchange(self, exchange: Exchange) -> None:
-        super().exchange(exchange)
+    def exchange(self, exchange: Exchange) -> list[int]:
         self._link.finished.append(exchange)
+        return super().exchange(exchange)
 
 
 class Upstream:
