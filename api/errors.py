@@ -153,6 +153,7 @@ _HTTP_STATUSES: Final[Mapping[str, int]] = MappingProxyType(
         "cname_chain": 409,
         "unaskable": 409,
         "txt_record_needed": 409,
+        "delegation_needed": 409,
         "enrolled": 409,
         "already_enrolled": 409,
         "ordering": 409,

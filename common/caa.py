@@ -3,7 +3,8 @@
 Rules
     the closest of the domain and its parents that has CAA records decides (§3); CNAMEs are the resolver's business
     "could not ask" is never "may" (§5.6: a failed look-up is retried)
-    only ``issue`` speaks of single names; ``issuewild`` is of wildcards, which we never ask for (§4.3)
+    for a wildcard ``issuewild`` counts in place of ``issue``, where there is one (§4.3), and the search begins at the
+        name that the wildcard is of (§3)
     a set with a critical property that we do not know forbids (§4.5)
     ``accounturi`` and ``validationmethods`` (RFC 8657) must hold where they stand
 """
@@ -12,16 +13,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from common.dns import Answer, Outcome
+from common.names import base_of
 from common.records import RecordType
 
 _CRITICAL: Final = 128
-# The registered properties, besides ``issue``, that do not restrict certificates for web servers.
-_OTHER_TAGS: Final = frozenset({"issuewild", "iodef", "issuemail", "issuevmc", "contactemail", "contactphone"})
+_ISSUE_TAGS: Final = frozenset({"issue", "issuewild"})
+# The registered properties besides these, which do not restrict certificates for web servers.
+_OTHER_TAGS: Final = frozenset({"iodef", "issuemail", "issuevmc", "contactemail", "contactphone"})
 _MOST_VALUE_CHARACTERS: Final = 4096  # one that is longer is not read
 _BLANKS: Final = " \t"
 _CA_NAME: Final = re.compile(r"[a-z0-9.-]*", re.IGNORECASE)
@@ -41,7 +44,7 @@ class CaaResolver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """The CAA record set that decides for a domain, and the name of its owner.
+    """The CAA record set that decides for a domain, or for a wildcard, and the name of its owner.
 
     Without records any CA may issue. With an `outcome` that is not known (`common.dns`) the decision is unknown.
     """
@@ -49,6 +52,7 @@ class Authorization:
     outcome: Outcome
     name: str = ""
     records: tuple[str, ...] = ()
+    is_wildcards: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -62,13 +66,13 @@ async def find_authorization(questions: CaaResolver, domain: str) -> Authorizati
     Records that a resolver has may be gone from the zone, whose own servers are then asked; they must not keep a
     certificate back for their TTL.
     """
-    labels = domain.split(".")
+    labels = base_of(domain).split(".")
     names = [".".join(labels[index:]) for index in range(len(labels))]
     found = _closest_records(names, await asyncio.gather(*(questions.ask(name, "CAA") for name in names)))
-    if found.outcome is not Outcome.RECORDS:
-        return found
-    confirmed = await asyncio.gather(*(questions.resolve_confirmed(name, "CAA") for name in names))
-    return _closest_records(names, [answer for (answer,) in confirmed])
+    if found.outcome is Outcome.RECORDS:
+        confirmed = await asyncio.gather(*(questions.resolve_confirmed(name, "CAA") for name in names))
+        found = _closest_records(names, [answer for (answer,) in confirmed])
+    return replace(found, is_wildcards=domain != base_of(domain))
 
 
 def _closest_records(names: Iterable[str], answers: Iterable[Answer]) -> Authorization:
@@ -82,26 +86,40 @@ def _closest_records(names: Iterable[str], answers: Iterable[Answer]) -> Authori
 
 
 def may_issue(
-    records: Iterable[str], identities: Iterable[str], account_url: str | None, method: str = "http-01"
+    records: Iterable[str],
+    identities: Iterable[str],
+    account_url: str | None,
+    method: str = "http-01",
+    *,
+    is_wildcards: bool = False,
 ) -> bool:
-    """Return whether a CA named one of `identities` may issue for single names to our account there.
+    """Return whether a CA named one of `identities` may issue to our account there, for a wildcard or a single name.
 
     `method` is the validation's (RFC 8657 §4).
     `records` are ``flags tag value``. A CA without known identities passes where a record names any CA: only the CA
     knows its own name, and it checks CAA itself.
     """
     properties = [_parse_property(record) for record in records]
-    if any(flags & _CRITICAL and tag != "issue" and tag not in _OTHER_TAGS for flags, tag, _ in properties):
+    if any(flags & _CRITICAL and tag not in _ISSUE_TAGS | _OTHER_TAGS for flags, tag, _ in properties):
         return False
-    values = [value for _, tag, value in properties if tag == "issue"]
+    values = _issue_values(properties, is_wildcards=is_wildcards)
     names = {identity.lower() for identity in identities}
     return not values or any(_authorizes(value, names, account_url, method) for value in values)
 
 
-def list_allowed_cas(records: Iterable[str]) -> list[str]:
-    """Return the CAs that may issue for single names, as text for people."""
-    found = (_parse_issue_value(value) for _, tag, value in map(_parse_property, records) if tag == "issue")
+def list_allowed_cas(authorization: Authorization) -> list[str]:
+    """Return the CAs that may issue by these records, as text for people."""
+    properties = [_parse_property(record) for record in authorization.records]
+    found = map(_parse_issue_value, _issue_values(properties, is_wildcards=authorization.is_wildcards))
     return [parts[0] for parts in found if parts and parts[0]]
+
+
+def _issue_values(properties: Sequence[tuple[int, str, str]], *, is_wildcards: bool) -> list[str]:
+    """Return the values that say which CAs may issue."""
+    of_wildcards = [value for _, tag, value in properties if tag == "issuewild"]
+    if is_wildcards and of_wildcards:
+        return of_wildcards
+    return [value for _, tag, value in properties if tag == "issue"]
 
 
 def _authorizes(value: str, names: set[str], account_url: str | None, method: str) -> bool:

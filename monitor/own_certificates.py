@@ -16,7 +16,7 @@ from common.db.pool import Database
 from common.db.session import Connection
 from common.enrolment import changes
 from common.logs import get_logger
-from common.names import parse_domain
+from common.names import parse_enrollable
 
 _log = get_logger("monitor.own_certificates")
 
@@ -69,7 +69,7 @@ class OwnCertificateWatch:
 
 
 async def _record(connection: Connection, ending: EndingCertificate, *, takes_over: bool) -> None:
-    name = parse_domain(ending.domain)
+    name = parse_enrollable(ending.domain)
     fields = {
         "serial": ending.serial,
         "certificate_expires_at": ending.not_after.astimezone(UTC).isoformat(),

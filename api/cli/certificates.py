@@ -290,10 +290,10 @@ def progress(
 
 def _name(domain: str) -> DomainName:
     from common.errors import InvalidName
-    from common.names import parse_domain
+    from common.names import parse_enrollable
 
     try:
-        return parse_domain(domain)
+        return parse_enrollable(domain)
     except InvalidName as error:
         raise OperatorError(f"{domain!r} is no domain name: {error}") from error
 

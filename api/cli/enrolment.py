@@ -222,10 +222,10 @@ def name_of(domain: str) -> DomainName:
     """Parse the domain of an argument. Raises: `OperatorError`."""
     """Parse a domain name. Raises: `OperatorError`."""
     from common.errors import InvalidName
-    from common.names import parse_domain
+    from common.names import parse_enrollable
 
     try:
-        return parse_domain(domain)
+        return parse_enrollable(domain)
     except InvalidName as error:
         raise OperatorError(f"{domain!r} is no domain name: {error}") from error
 

@@ -10,7 +10,7 @@ from api.rules.application_tokens import is_id
 from common.accounts import Permission
 from common.db.applications import Application, get_application
 from common.errors import InvalidName
-from common.names import DomainName, parse_domain
+from common.names import DomainName, parse_enrollable
 
 
 async def find_application(
@@ -40,6 +40,6 @@ async def load_application(context: DashboardContext, application_id: str) -> Ap
 def name_of(request: web.Request) -> DomainName:
     """Return the domain in the path. Raises: HTTPNotFound."""
     try:
-        return parse_domain(request.match_info["name"])
+        return parse_enrollable(request.match_info["name"])
     except InvalidName as error:
         raise web.HTTPNotFound from error

@@ -12,7 +12,7 @@ from api.errors import DOMAIN_NOT_VALID, Refusal, Refused, invalid_parameter
 from common.domain_settings import DomainSettings
 from common.errors import FrontageError, InvalidName
 from common.metadata import check_metadata
-from common.names import DomainName, parse_domain
+from common.names import DomainName, parse_enrollable
 from common.urls import parse_application_url
 
 
@@ -84,7 +84,7 @@ def check_body(given: Any, schema: type[Body], not_understood: Refusal, *, conte
 def parse_product_domain(text: str) -> DomainName:
     """Parse the domain of a body of Power or Secure. Raises: `Refused`."""
     try:
-        return parse_domain(text)
+        return parse_enrollable(text)
     except InvalidName as error:
         raise Refused(DOMAIN_NOT_VALID, hint=str(error)) from error
 

@@ -17,7 +17,7 @@ from common.db.domain_list_query import ListKey
 from common.db.domains import Status
 from common.errors import InvalidName
 from common.metadata import KEY
-from common.names import DomainName, parse_domain
+from common.names import DomainName, parse_enrollable
 
 DEFAULT_SIZE = 50
 LARGEST_SIZE = 200
@@ -152,7 +152,7 @@ def parse_eligibility_query(query: MultiMapping[str]) -> DomainName:
 def parse_name(text: str) -> DomainName:
     """Parse the name of a domain. Raises: `Refused` for a text that is none."""
     try:
-        return parse_domain(text)
+        return parse_enrollable(text)
     except InvalidName as error:
         raise Refused(UNRESOLVED, code="invalid", hint=str(error)) from error
 

@@ -245,8 +245,11 @@ class DiagnosisService:
         identities = await find_identities(self.enrolment.database, self.settings)
         return Caa(
             authorization,
-            tuple(caa.list_allowed_cas(authorization.records)),
-            forbids=not any(caa.may_issue(authorization.records, names, account) for names, account in identities),
+            tuple(caa.list_allowed_cas(authorization)),
+            forbids=not any(
+                caa.may_issue(authorization.records, *each, is_wildcards=authorization.is_wildcards)
+                for each in identities
+            ),
         )
 
     async def _look_at_holding_again(self, application: Application, name: DomainName) -> DomainHolding:

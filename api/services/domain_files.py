@@ -25,7 +25,7 @@ from common.db.domain_rows import EnrolmentRow, MonitorRow, Row
 from common.domain_settings import DomainSettings
 from common.errors import FrontageError, OperatorError
 from common.metadata import check_metadata
-from common.names import parse_domain, parse_subdomain
+from common.names import parse_domain, parse_enrollable, parse_subdomain
 from common.records import Record, as_json, parse_record
 from common.urls import MOST_ROOT_PATHS, parse_application_url, parse_redirect_target, parse_root_path
 
@@ -165,7 +165,7 @@ def _enrolment(product: Literal["power", "secure"], fields: Mapping[str, Any]) -
     )
     if product == "power" and url is None:
         raise InvalidRow("applicationUrl: missing")
-    name = _checked("domain", lambda: parse_domain(fields["domain"]).text)
+    name = _checked("domain", lambda: parse_enrollable(fields["domain"]).text)
     settings = DomainSettings(
         None if url is None else _checked("applicationUrl", lambda: _application_url(product, _text(url))),
         None if paths is None else _checked("powerRootPathAccess", lambda: _root_paths(paths)),

@@ -27,7 +27,7 @@ from common.enrolment.outcome import EnrolmentRefused
 from common.enrolment.ownership import OwnNames
 from common.enrolment.refusal_words import WORDS
 from common.enrolment.request import EnrolmentRequest
-from common.names import parse_domain
+from common.names import parse_enrollable
 from common.record_sets import distinct
 from common.settings import Settings
 
@@ -108,7 +108,7 @@ class _Writing:
 
 def request_of(row: EnrolmentRow) -> EnrolmentRequest:
     """Return the enrolment that the row describes."""
-    return EnrolmentRequest(row.product, parse_domain(row.domain), row.settings)
+    return EnrolmentRequest(row.product, parse_enrollable(row.domain), row.settings)
 
 
 def _error(refused: EnrolmentRefused) -> InvalidRow:

@@ -15,7 +15,7 @@ from common.db import ownership
 from common.db.applications import Application
 from common.db.pool import Database
 from common.enrolment.domain_claims import DomainClaims
-from common.names import parse_domain
+from common.names import parse_enrollable
 
 MOST_LISTED = 50
 """Names that are asked about for one answer."""
@@ -54,7 +54,7 @@ class EndedDomains:
     async def _leads_here(self, application: Application, domain: str) -> bool | None:
         async with self.claims.resolver.open_pass(application.id) as questions:
             findings = await self.claims.find_eligibility(
-                parse_domain(domain), application.cname_target, within=questions
+                parse_enrollable(domain), application.cname_target, within=questions
             )
         if findings.unresolved is not None and not findings.unresolved.is_known:
             return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from api import notices
 from api.errors import (
@@ -17,6 +17,7 @@ from api.errors import (
 from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
 from api.schemas.queries import ListQuery, MetadataQuery, PartQuery
+from api.services import ownership_hints as hints
 from api.services.enrolment_refusals import to_refused
 from common.clock import Clock
 from common.db import domain_list, domain_pages, domains, monitor_nodes, orders, ownership
@@ -29,7 +30,8 @@ from common.dns import Pass, Resolver
 from common.enrolment.domain_claims import Assessment, DomainClaims
 from common.enrolment.eligibility import EligibilityFindings, ServiceTargets
 from common.enrolment.enrolling import Enrolling
-from common.enrolment.outcome import EnrolmentOutcome, EnrolmentRefused
+from common.enrolment.outcome import EnrolmentCode, EnrolmentOutcome, EnrolmentRefused
+from common.enrolment.ownership import OwnershipVerdict
 from common.enrolment.request import PARTNER, EnrolmentRequest
 from common.enrolment.rules import check_origin_url, check_served
 from common.errors import DatabaseUnavailable
@@ -160,7 +162,21 @@ class EnrolmentService:
 
     async def enrol(self, application: Application, request: EnrolmentRequest) -> None:
         """Give the name to the application, if it may have it. Raises: `Refused`."""
-        self._raise(application, request, await self.enrolling.enrol(application, request, PARTNER))
+        outcome = await self.enrolling.enrol(application, request, PARTNER)
+        if isinstance(outcome, EnrolmentRefused) and outcome.code is EnrolmentCode.UNDELEGATED:
+            outcome = replace(outcome, detail=await self.explain_undelegated(application, request.name))
+        self._raise(application, request, outcome)
+
+    async def explain_undelegated(self, application: Application, name: DomainName) -> str:
+        """Return the hint for a wildcard whose challenge is not delegated, with the record to set."""
+        record = await self.claims.delegations.find_record(name.text, application.id)
+        return hints.undelegated(name, record)
+
+    async def find_hint(self, application: Application, name: DomainName, assessment: Assessment) -> str | None:
+        """Return the hint beside an answer about eligibility, if there is any."""
+        if assessment.verdict is OwnershipVerdict.UNDELEGATED:
+            return await self.explain_undelegated(application, name)
+        return hints.eligibility(assessment.verdict, assessment.findings, name, application.id)
 
     async def check(self, application: Application, request: EnrolmentRequest) -> None:
         """Refuse what is refused without a question to the DNS or an origin. Raises: `Refused`."""

@@ -99,6 +99,7 @@ ROWS: Final[Mapping[Code, _Row]] = {
     Code.NOT_ELIGIBLE: _Row(REVIEW_POWER, REVIEW_SSL, _diagnosis),
     Code.NOT_ASKED: _Row(REVIEW_POWER, REVIEW_SSL, _diagnosis),
     Code.UNPROVEN: _Row(REVIEW_POWER, REVIEW_SSL, _unproven),
+    Code.UNDELEGATED: _Row(REVIEW_POWER, REVIEW_SSL, _detail),
     Code.ENROLLED: _Row(ALREADY_POWERED, ALREADY_SECURED, _enrolled),
     Code.ENROLLED_OTHERWISE: _Row(ALREADY_POWERED, ALREADY_SECURED, _enrolled),
     Code.ORDERING: _Row(REVIEW_POWER, REVIEW_SSL),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from common.db.target_contests import CnameTargetTaken
+from common.enrolment.delegations import CnameRecord
 from common.enrolment.eligibility import EligibilityFindings
 from common.enrolment.outcome import EnrolmentCode
 from common.enrolment.ownership import OwnershipVerdict, txt_record
 from common.enrolment.refusal_words import WORDS
-from common.names import DomainName
+from common.names import DomainName, base_of
 
 
 def eligibility(
@@ -19,6 +20,16 @@ def eligibility(
     if verdict in (OwnershipVerdict.RESERVED, OwnershipVerdict.BLOCKED, OwnershipVerdict.SUSPENDED):
         return WORDS[EnrolmentCode(verdict.value)].partner
     return unproven(name, application_id) if verdict is OwnershipVerdict.UNPROVEN and findings.is_eligible else None
+
+
+def undelegated(name: DomainName, record: CnameRecord | None) -> str:
+    """Return the hint for a wildcard whose challenge is not delegated; without a record there is no zone for that."""
+    if record is None:
+        return "a wildcard needs a delegated challenge: the operator of this service sets FRONTAGE_ACME_DNS_ZONE first"
+    return (
+        f"a wildcard is enrolled where its challenge is delegated: create the CNAME record {record.host} with the value"
+        f" {record.value}, then try again; POST /domains/{name}/prepare waits for it"
+    )
 
 
 def unproven(name: DomainName, application_id: str) -> str:
@@ -48,6 +59,8 @@ def prove(name: DomainName, application_id: str, cname_target: str | None) -> st
 
     Without `cname_target` that is the TXT record alone.
     """
+    if name.is_wildcard:
+        return f"delegate the challenge of {base_of(name.text)} as POST /domains/{name}/prepare shows"
     record = f"create {txt(name, application_id)}"
     return record if name.is_root or cname_target is None else f"point {name} to {cname_target} by CNAME, or {record}"
 

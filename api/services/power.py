@@ -9,7 +9,6 @@ from api.errors import DOMAIN_NOT_VALID, Refused
 from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
 from api.schemas.power import PowerBody, PowerChange
-from api.services import ownership_hints as hints
 from api.services.enrolment import EnrolmentService, refuse_not_served, refuse_unresolved
 from api.services.origin_state import OriginStates
 from common.db.applications import Application
@@ -56,7 +55,7 @@ class PowerService:
         if assessment.is_foreign:
             return Eligibility(False)
         refuse_unresolved(assessment.findings)
-        hint = hints.eligibility(assessment.verdict, assessment.findings, name, application.id)
+        hint = await self.enrolment.find_hint(application, name, assessment)
         if name.is_root and assessment.may_enrol:
             hint = WORDS[EnrolmentCode.ROOT].partner
         return Eligibility(assessment.may_enrol, cname_target=target, hint=hint)

@@ -20,7 +20,7 @@ from common.enrolment import preparing
 from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
 from common.enrolment.preparing import Preparing
 from common.enrolment.request import EnrolmentRequest, cname_target_of
-from common.names import DomainName, parse_domain
+from common.names import WILDCARD, DomainName, base_of, parse_enrollable
 from common.settings import Settings
 
 _ASKED_PAUSE_SECONDS = 2.0
@@ -133,7 +133,7 @@ class PreparationService:
         seen: RecordState = "found" if found.delegated_at is not None else "missing"
         turned: RecordState = "found" if is_turned else "missing" if found.state == "prepared" else "later"
         first = () if record is None else (RecordToSet("CNAME", record.host, record.value, seen),)
-        return (*first, *self.leading_records(application, parse_domain(found.domain), found.product, turned))
+        return (*first, *self.leading_records(application, parse_enrollable(found.domain), found.product, turned))
 
     def leading_records(
         self, application: Application, name: DomainName, product: Product, state: RecordState
@@ -153,7 +153,7 @@ class PreparationService:
     ) -> str:
         match found.state:
             case "waiting" if found.reason is not None:
-                request = EnrolmentRequest(found.product, parse_domain(found.domain))
+                request = EnrolmentRequest(found.product, parse_enrollable(found.domain))
                 refused = to_refused(application, request, EnrolmentRefused(EnrolmentCode(found.reason)))
                 return f"The delegation is seen, and the domain waits: {refused.hint or refused.refusal.message}."
             case "waiting":
@@ -171,6 +171,7 @@ class PreparationService:
 
     def try_out(self, domain: str) -> str:
         """Return the curl command that asks an edge for the domain directly, without DNS."""
+        domain = f"www.{base_of(domain)}" if domain.startswith(WILDCARD) else domain
         url = self.settings.https_url(domain)
         port = url.removeprefix(f"https://{domain}").strip("/:") or "443"
         servers = self.settings.service_servers

@@ -20,7 +20,6 @@ from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
 from api.schemas.secure import REASONS, SecureBody, SecureChange, SecureRemoval
 from api.services import domain_operations
-from api.services import ownership_hints as hints
 from api.services.enrolment import (
     EnrolmentService,
     find_issuer,
@@ -79,7 +78,7 @@ class SecureService:
             return SslEligibility(False)
         if not held:
             refuse_unresolved(assessment.findings)
-        hint = hints.eligibility(assessment.verdict, assessment.findings, name, application.id)
+        hint = await self.enrolment.find_hint(application, name, assessment)
         return SslEligibility(assessment.may_enrol, "inactive", target, url, redirect_to, hint)
 
     async def secure(self, application: Application, body: SecureBody) -> list[Notice]:

@@ -19,7 +19,7 @@ from common.db.domains import Domain
 from common.db.pool import Database
 from common.db.session import Connection
 from common.db.status_links import LIFETIME_DAYS, StatusLink
-from common.names import DomainName, parse_domain
+from common.names import DomainName, parse_enrollable
 
 StatusWord: TypeAlias = Literal["live", "securing", "elsewhere", "paused", "waiting", "ended"]
 """``securing``: the certificate is on its way; ``elsewhere``: the DNS has left; ``paused``: by an operator or by
@@ -91,7 +91,7 @@ class StatusPages:
             application = await applications.get_application(connection, link.application_id) if link else None
             if link is None or application is None or application.deleting_at is not None:
                 return None
-            name = parse_domain(link.domain)
+            name = parse_enrollable(link.domain)
             held = await _held(connection, application.id, name)
             preparation = await preparations.find(connection, name.text, application.id)
             policy = await policies.find_in_force(connection, name.text, application.id)

@@ -31,7 +31,7 @@ from common.db import locks
 from common.db.order_queue import Order
 from common.db.session import Connection
 from common.errors import FenceLost
-from common.names import parse_domain
+from common.names import parse_enrollable
 from common.settings import Settings
 
 Urgency: TypeAlias = Literal["compromised", "expiring", "new", "renewal", "manual"]
@@ -186,7 +186,7 @@ async def record_failed_validation(connection: Connection, issuer: str, domain: 
         " values ($1, 'failed_validation', $2, $3, 'failed', $4)",
         issuer,
         domain,
-        parse_domain(domain).registrable,
+        parse_enrollable(domain).registrable,
         order_url,
     )
 
@@ -212,7 +212,7 @@ def _limit_queries(
     window. The first three arguments are issuer, domain and registered domain.
     """
     columns = {"domain": "and domain = $2", "registered_domain": "and registered_domain = $3", None: ""}
-    arguments: list[object] = [issuer, domain, parse_domain(domain).registrable]
+    arguments: list[object] = [issuer, domain, parse_enrollable(domain).registrable]
     selects = []
     for name in counted:
         scope, most = _SCOPES[name], len(arguments) + 1

@@ -21,7 +21,7 @@ from typing import Literal
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from common.db import locks, own_certificates, revocations
+from common.db import delegations, locks, own_certificates, revocations
 from common.db.session import Connection
 
 KEPT_DAYS = 7
@@ -139,9 +139,7 @@ async def release(connection: Connection, domain: str) -> None:
     await connection.execute("delete from orders where domain = $1", domain)
     await own_certificates.remove(connection, domain)
     await connection.execute("delete from preparations where domain = $1 and state <> 'waiting'", domain)
-    await connection.execute(
-        "update acme_delegations set challenge_values = '{}' where domain = $1 and challenge_values <> '{}'", domain
-    )
+    await delegations.end_values(connection, domain)
     await connection.execute(
         "update certificates set released_at = now() where domain = $1 and released_at is null", domain
     )

@@ -2,7 +2,12 @@
 
 Owns the SQL of ``acme_delegations``. A label is unguessable and is never given anew, so that only the application that
 was shown it can have a domain's owner set it. Edges answer the values (`edge.dns`).
+
+A label is of a domain and of its wildcard, which have one challenge name: the values of both are answered there, and
+``wildcard_values`` are those of them that are the wildcard's.
 """
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
 
 from __future__ import annotations
 
@@ -11,8 +16,10 @@ import secrets
 from collections.abc import Collection
 
 from common.db.session import Connection
+from common.names import base_of
 
 _LABEL_BYTES = 20  # 32 characters
+_NOT_OF_WILDCARD = "array(select v from unnest(challenge_values) v where v <> all(wildcard_values))"
 
 
 async def mint(connection: Connection, domain: str, application_id: str) -> str:
@@ -48,12 +55,47 @@ async def find_application(connection: Connection, label: str, domain: str) -> s
     return application_id
 
 
-async def set_values(connection: Connection, domain: str, application_id: str, values: Collection[str]) -> None:
-    """Have the edges answer these TXT values at the label, none to end it."""
-    await connection.execute(
-        "update acme_delegations set challenge_values = $3"
-        " where application_id = $1 and domain = $2 and challenge_values <> $3",
-        application_id,
-        domain,
+async def set_values(
+    connection: Connection, domain: str, application_id: str, values: Collection[str]
+) -> Collection[str]:
+    """Have the edges answer these TXT values of a domain, or of a wildcard, at its label; none to end it.
+
+    Return all that is answered at the label then, with the other's values.
+    """
+    row = await connection.fetchrow(
+        f"update acme_delegations set {_set_sql(domain)} where domain = $1 and application_id = $3"
+        " returning challenge_values",
+        base_of(domain),
         list(values),
+        application_id,
     )
+    return () if row is None else tuple(row["challenge_values"])
+
+
+async def end_values(connection: Connection, domain: str) -> None:
+    """End the TXT values of a domain, or of a wildcard, whichever application's they are."""
+    await connection.execute(
+        f"update acme_delegations set {_set_sql(domain)} where domain = $1 and challenge_values <> '{{}}'",
+        base_of(domain),
+        [],
+    )
+
+
+async def find_other_values(connection: Connection, domain: str, application_id: str) -> Collection[str]:
+    """Return what is answered at the label besides the domain's own: the wildcard's values, or those of its base."""
+    found = await connection.fetchval(
+        f"select {_others_sql(domain)} from acme_delegations where domain = $1 and application_id = $2",
+        base_of(domain),
+        application_id,
+    )
+    return tuple(found or ())
+
+
+def _set_sql(domain: str) -> str:
+    """Return assignments that keep the other's values. ``$2`` are the values."""
+    is_wildcard = domain != base_of(domain)
+    return f"challenge_values = {_others_sql(domain)} || $2::text[]" + (", wildcard_values = $2" if is_wildcard else "")
+
+
+def _others_sql(domain: str) -> str:
+    return "wildcard_values" if domain == base_of(domain) else _NOT_OF_WILDCARD

@@ -30,6 +30,7 @@ from common.db.preparations import Wanted
 from common.domain_settings import SETTINGS, DomainSettings
 from common.enrolment.ownership import OwnershipClaim
 from common.errors import FrontageError
+from common.names import wildcard_above
 
 Product = Literal["power", "secure"]
 Status = Literal["active", "inactive"]
@@ -221,11 +222,15 @@ async def lock_redirects(connection: Connection[Record]) -> None:
 
 
 async def redirect_of(connection: Connection[Record], domain: str) -> str | None:
-    """Return where visitors of the name are redirected, or None; a name in Power is served, whatever its Secure has."""
+    """Return where visitors of the name are redirected, or None; a name in Power is served, whatever its Secure has.
+
+    A name that is not enrolled is served as the wildcard that stands for it.
+    """
     redirect_to: str | None = await connection.fetchval(
-        "select redirect_to from domains where domain = $1 and product = 'secure'"
-        " and not exists (select from domains where domain = $1 and product = 'power')",
+        "select redirect_to from domains where domain in ($1, $2)"
+        " order by domain = $1 desc, product limit 1",  # 'power' has none, and comes before 'secure'
         domain,
+        wildcard_above(domain),
     )
     return redirect_to
 

@@ -79,13 +79,15 @@ async def forget_placed(connection: Connection, order: Order) -> None:
     await _end_challenges(connection, order)
 
 
-async def publish_challenges(connection: Connection, order: Order, values: Collection[str]) -> None:
+async def publish_challenges(connection: Connection, order: Order, values: Collection[str]) -> Collection[str]:
     """Have edges answer these values where the domain's challenge is delegated to, until the order's run ends.
+
+    Return all that is answered there then (`delegations.set_values`).
 
     Raises: `FenceLost`.
     """
     await TABLE.write(connection, order, "fence = fence")
-    await delegations.set_values(connection, order.domain, order.application_id, values)
+    return await delegations.set_values(connection, order.domain, order.application_id, values)
 
 
 async def _end_challenges(connection: Connection, order: Order) -> None:

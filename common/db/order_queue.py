@@ -25,6 +25,7 @@ from common.db.orders import Kind, State
 from common.db.renewal_risks import Risk
 from common.db.revocations import REASONS
 from common.db.session import Connection
+from common.names import WILDCARD
 
 FAILED_AFTER_ATTEMPTS = 5
 
@@ -78,7 +79,7 @@ class Order:
     request_id: str | None = None
     """The request that this run is for; None for a renewal and its check, which no request asked for."""
     label: str | None = None
-    """What the domain's challenge is delegated to, where a label was made for it."""
+    """What the challenge of the domain, or of the name that the wildcard is of, is delegated to, where there is one."""
     is_prepared: bool = False
     """The domain is served before its DNS leads here (`common.db.preparations`)."""
     risk: Risk | None = None
@@ -90,6 +91,11 @@ class Order:
     def key(self) -> str:
         """Return what identifies the claim in its table: the domain."""
         return self.domain
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Return whether the certificate is a wildcard's."""
+        return self.domain.startswith(WILDCARD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +170,7 @@ _CLAIM = f"""
         extract(epoch from clock_timestamp() - due_at)::float8 as waited_seconds,
         not_before, not_after, issuer, live_at >= issued_at as is_live, revoke_reason,
         (select label from acme_delegations a
-            where a.application_id = claimed.application_id and a.domain = claimed.domain) as label,
+            where a.application_id = claimed.application_id and a.domain = ltrim(claimed.domain, '*.')) as label,
         exists (select from preparations p where p.application_id = claimed.application_id
             and p.domain = claimed.domain and p.state in ('issuing', 'prepared')) as is_prepared,
         (select not_after from own_certificates o where o.domain = claimed.domain) as own_until

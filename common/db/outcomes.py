@@ -10,7 +10,7 @@ from datetime import UTC
 
 from common.db import events
 from common.db.session import Connection
-from common.names import parse_domain
+from common.names import parse_enrollable
 
 _PRODUCTS = ("power", "secure")
 
@@ -56,7 +56,7 @@ async def _record(
         products,
         status,
     )
-    name = parse_domain(domain)
+    name = parse_enrollable(domain)
     for row in rows:
         product, expires_at = row["product"], row["not_after"] if with_expiry else None
         expiry = {"certificate_expires_at": expires_at.astimezone(UTC).isoformat()} if expires_at is not None else {}

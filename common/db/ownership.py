@@ -28,7 +28,7 @@ from common.db import certificates, locks, outcomes
 from common.db.session import Connection
 from common.db.target_sightings import has_lapsed
 from common.enrolment.ownership import REMEMBERED_DAYS, OwnershipRecord, Target
-from common.names import DomainName
+from common.names import DomainName, wildcard_above
 
 MOST_FORMER_TARGETS = 10
 """The most former targets remembered of an application: it cannot keep others from any number of names."""
@@ -74,6 +74,7 @@ async def find_standing(connection: Connection, name: DomainName, claimant: str)
             {_IS_TARGET.format(name="$1")} as is_target,
             exists (select from applications where id = $2 and $1 in (cname_target, secure_cname_target))
                 as is_own_target,
+            exists (select from domains where domain = $5 and application_id <> $2) as is_beneath_foreign_wildcard,
             exists (select from edge_policies where scope = 'domain' and subject = $1) as is_blocked,
             exists (select from edge_policies where scope = 'application' and subject = $2) as is_suspended,
             $4 and (exists (select from applications where id <> $2 and not {_HAS_LAPSED}
@@ -87,6 +88,7 @@ async def find_standing(connection: Connection, name: DomainName, claimant: str)
         claimant,
         REMEMBERED_DAYS,
         name.is_root,
+        wildcard_above(name.text),
     )
     assert row is not None, "a select without a table has one row"
     return OwnershipRecord(**{**row, "former_holders": tuple(row["former_holders"])})

@@ -26,7 +26,7 @@ from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
 from common.domain_settings import SETTINGS, DomainSettings
-from common.names import parse_domain
+from common.names import parse_enrollable
 
 State: TypeAlias = Literal["waiting", "issuing", "prepared", "active"]
 
@@ -249,7 +249,7 @@ async def record_served(connection: Connection, domain: str, application_id: str
         application_id,
     )
     if row is not None:
-        name = parse_domain(domain)
+        name = parse_enrollable(domain)
         fields = {"product": row["product"], "prepared_until": row["expires_at"].isoformat()}
         event = events.NewEvent(application_id, "domain.prepared", name.registrable, name.subdomain, fields)
         await events.record(connection, event)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from common.db import events
 from common.db.session import Connection
-from common.names import parse_domain
+from common.names import parse_enrollable
 
 COUNTS_AFTER = 2
 
@@ -72,7 +72,7 @@ async def record_event(
     connection: Connection, domain: str, application_id: str, risk: Risk, not_after: datetime
 ) -> None:
     """Record, late in the caller's transaction, that the domain's renewal is at risk."""
-    name = parse_domain(domain)
+    name = parse_enrollable(domain)
     fields = {
         "code": risk.code,
         "action": risk.action,

@@ -136,7 +136,7 @@ class DomainClaims:
             return standing, await get_application(connection, standing.holder or "") if is_held else None
 
     def _refuse_outright(self, name: DomainName, standing: OwnershipRecord) -> OwnershipVerdict | None:
-        if name.text in self.own_names or standing.is_own_target:
+        if self.own_names.reserve(name) or standing.is_own_target:
             return OwnershipVerdict.RESERVED
         if standing.is_blocked:
             return OwnershipVerdict.BLOCKED
@@ -193,11 +193,15 @@ class DomainClaims:
     ) -> Assessment:
         verdict = self._judge(application, name, standing, OwnershipEvidence(findings.claim))
         lacks_proof = verdict is OwnershipVerdict.UNPROVEN or not findings.is_pointed
-        if lacks_proof and findings.leads_here:
+        if name.is_wildcard or (lacks_proof and findings.leads_here):
             claim = await find_record_claim(questions, name, application.id, self.delegations)
             if claim is not None:
-                findings = replace(findings, claim=claim)
-                verdict = self._judge(application, name, standing, OwnershipEvidence(claim))
+                findings = replace(findings, claim=claim) if findings.leads_here else findings
+                return Assessment(
+                    self._judge(application, name, standing, OwnershipEvidence(claim)),
+                    OwnershipEvidence(claim),
+                    findings,
+                )
         return Assessment(verdict, OwnershipEvidence(findings.claim), findings)
 
     async def _assess_held(

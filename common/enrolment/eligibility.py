@@ -2,14 +2,16 @@
 
 Step one is the partner's: the application's cname target leads to one of our targets. Step two is the customer's:
 the domain leads to the cname target, or, without a CNAME, only to our servers' addresses. Behind a CDN step two cannot
-be seen in the DNS; there the domain counts when our edge answers under its name. A resolver's "yes" is believed; its
-"no" may come from a cache, so the zone's own servers are asked before it counts. Whether leading here is enough to have
-the domain, `common.enrolment.ownership` decides. This module reads and writes no database.
+be seen in the DNS; there the domain counts when our edge answers under its name. A wildcard leads
+where a name beneath it leads that nothing else in its zone is about (RFC 4592 §2.2.1). A resolver's "yes" is believed;
+its "no" may come from a cache, so the zone's own servers are asked before it counts. Whether leading here is enough to
+have the domain, `common.enrolment.ownership` decides. This module reads and writes no database.
 """
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,7 +19,7 @@ from typing import Final
 from common.dns import Answer, Chain, Outcome, Pass
 from common.enrolment.ownership import OwnershipClaim
 from common.errors import InvalidName, OperatorError
-from common.names import DomainName, parse_host_name
+from common.names import DomainName, base_of, parse_host_name
 from common.records import RecordType
 from common.settings import Settings
 
@@ -94,7 +96,12 @@ async def check_eligibility(
     """Ask where the domain leads, and whether step one is done."""
     if name.is_root:
         return await _check_root(questions, name.text, service, probe)
-    return await _check_subdomain(questions, name.text, cname_target, service, probe)
+    return await _check_subdomain(questions, host_to_ask(name), cname_target, service, probe)
+
+
+def host_to_ask(name: DomainName) -> str:
+    """Return the host name that shows where `name` leads: of a wildcard a random one, which only its records answer."""
+    return f"{secrets.token_hex(8)}.{base_of(name.text)}" if name.is_wildcard else name.text
 
 
 async def _check_subdomain(

@@ -25,6 +25,7 @@ class EnrolmentCode(StrEnum):
     NOT_ELIGIBLE = "not_eligible"  # the name does not lead to the application
     NOT_ASKED = "not_asked"  # the DNS gave no answer, so where the name leads is unknown
     UNPROVEN = OwnershipVerdict.UNPROVEN.value
+    UNDELEGATED = OwnershipVerdict.UNDELEGATED.value
     ENROLLED = "enrolled"  # by the application itself
     ENROLLED_OTHERWISE = "already_enrolled"  # by the application itself, with settings that the policy keeps
     ORDERING = "ordering"  # a certificate is on its way

@@ -3,7 +3,7 @@
 Claims
     cname     the domain's CNAMEs lead through the application's own cname target: proof
     txt       the record ``_frontage.<domain> TXT application=<applicationId>``: proof, for any name
-    delegation  the domain's ``_acme-challenge`` leads to the application's label: proof
+    delegation  the domain's ``_acme-challenge`` leads to the application's label: proof, of its wildcard too
     address   the domain only leads to us (its addresses are ours, or our edge answers behind a CDN): it shows where
               the domain leads, not whose it is
     operator  an operator's word, in an import: takes a free name that is no application's cname target
@@ -17,6 +17,8 @@ Rules
     that no other application held for `REMEMBERED_DAYS`, any application; it takes no application's cname target
     a held name moves to a claimant with a proof, once the DNS no longer leads to its holder by a proof
     what could not be asked is no proof, and moves nothing
+    a wildcard is taken by a delegation alone, and never where it would cover one of our own names; a name beneath it
+    that another application claims is taken by a proof
     a cname target moves to a claimant whose TXT record its zone has, and no TXT record of its application; that one
         has `lost_target` in its place, which never resolves, until it gets another
 
@@ -33,7 +35,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from common.errors import InvalidName
-from common.names import DomainName, parse_host_name
+from common.names import DomainName, base_of, parse_host_name
 from common.settings import Settings
 
 REMEMBERED_DAYS = 30
@@ -68,6 +70,7 @@ class OwnershipVerdict(StrEnum):
     SUSPENDED = "application_suspended"  # by an operator, for any name
     RESERVED = "reserved"  # one of our own names, or a cname target of the claimant
     UNPROVEN = "txt_record_needed"
+    UNDELEGATED = "delegation_needed"  # a wildcard, whose challenge is not delegated to the claimant
     HELD = "held"  # by another application, and nothing proves it the claimant's
     LEADS_TO_HOLDER = "leads_to_holder"  # the claimant has a proof, and so has the holder
     UNKNOWN = "held_unknown"  # held, and the zone's own servers could not be asked
@@ -79,8 +82,9 @@ class OwnershipRecord:
 
     `held_since`: since when `holder` holds it. `former_holders` are applications that held it within
     `REMEMBERED_DAYS`, the last one first. `is_target`: it is an application's cname target, and `is_own_target`: the
-    claimant's. `is_above_foreign_target`: another application's cname target stands beneath it. `is_blocked`: an
-    operator has blocked it. `is_suspended`: an operator has suspended the claimant.
+    claimant's. `is_above_foreign_target`: another application's cname target stands beneath it.
+    `is_beneath_foreign_wildcard`: another application holds the wildcard that stands for it. `is_blocked`: an operator
+    has blocked it. `is_suspended`: an operator has suspended the claimant.
     """
 
     holder: str | None = None
@@ -88,6 +92,7 @@ class OwnershipRecord:
     is_target: bool = False
     is_own_target: bool = False
     is_above_foreign_target: bool = False
+    is_beneath_foreign_wildcard: bool = False
     is_blocked: bool = False
     is_suspended: bool = False
     held_since: datetime | None = field(default=None, compare=False)
@@ -142,9 +147,14 @@ class OwnNames:
     def __contains__(self, name: str) -> bool:
         return name in self.names
 
-    def has_beneath(self, root: str) -> bool:
-        """Return whether one of our own names is beneath the root domain."""
-        return any(name.endswith(f".{root}") for name in self.names)
+    def reserve(self, name: DomainName) -> bool:
+        """Return whether the name is one of our own, or a wildcard of one or above one."""
+        base = base_of(name.text)
+        return base in self.names or (name.is_wildcard and self.has_beneath(base))
+
+    def has_beneath(self, above: str) -> bool:
+        """Return whether one of our own names is beneath the name `above`."""
+        return any(name.endswith(f".{above}") for name in self.names)
 
 
 def judge_claim(
@@ -155,7 +165,7 @@ def judge_claim(
     That the name leads to us is a question of its own (`common.enrolment.eligibility`): without a claim the verdict on
     a free name is UNPROVEN.
     """
-    if name.text in own or standing.is_own_target:
+    if own.reserve(name) or standing.is_own_target:
         return OwnershipVerdict.RESERVED
     if standing.is_blocked:
         return OwnershipVerdict.BLOCKED
@@ -164,9 +174,12 @@ def judge_claim(
     if standing.holder == claimant:
         return OwnershipVerdict.ENROL
     if evidence.claim is OwnershipClaim.OPERATOR:
-        return _judge_by_operator(standing)
+        return _judge_by_operator(name, standing)
     if standing.holder is not None:
         return _judge_held(standing.holder, evidence)
+    if name.is_wildcard:
+        is_delegated = evidence.claim is OwnershipClaim.DELEGATION
+        return OwnershipVerdict.ENROL if is_delegated else OwnershipVerdict.UNDELEGATED
     if evidence.claim is None:
         return OwnershipVerdict.UNPROVEN
     if evidence.claim.is_proof or _may_take_by_address(name, claimant, standing, own):
@@ -182,14 +195,16 @@ def _judge_held(holder: str, evidence: OwnershipEvidence) -> OwnershipVerdict:
     return OwnershipVerdict.LEADS_TO_HOLDER if evidence.leads_to_holder else OwnershipVerdict.MOVE
 
 
-def _judge_by_operator(standing: OwnershipRecord) -> OwnershipVerdict:
+def _judge_by_operator(name: DomainName, standing: OwnershipRecord) -> OwnershipVerdict:
     if standing.holder is not None:
         return OwnershipVerdict.HELD
+    if name.is_wildcard:
+        return OwnershipVerdict.UNDELEGATED
     return OwnershipVerdict.RESERVED if standing.is_target else OwnershipVerdict.ENROL
 
 
 def _may_take_by_address(name: DomainName, claimant: str, standing: OwnershipRecord, own: OwnNames) -> bool:
-    if standing.is_target:
+    if standing.is_target or standing.is_beneath_foreign_wildcard:
         return False
     if standing.former_holders:
         return standing.former_holders[0] == claimant

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from common.db.applications import Application
 from common.dns import Pass
 from common.enrolment.delegations import FindDelegate
+from common.enrolment.eligibility import host_to_ask
 from common.enrolment.ownership import OwnershipClaim, OwnershipEvidence, Party, Target, is_proof, txt_record
 from common.names import DomainName
 
@@ -32,9 +33,12 @@ def party_of(application: Application, *cname_targets: str) -> Party:
 async def find_record_claim(
     questions: Pass, name: DomainName, application_id: str, find_delegate: FindDelegate
 ) -> OwnershipClaim | None:
-    """Return the claim by a record that gives the domain, which no application holds, to this one: TXT or CNAME."""
+    """Return the claim by a record that gives the domain, which no application holds, to this one: TXT or CNAME.
+
+    Of a wildcard by the CNAME alone, the delegation that it has its certificate by.
+    """
     host, value = txt_record(name.text, application_id)
-    if value in (await questions.ask_confirmed(host, "TXT")).values:
+    if not name.is_wildcard and value in (await questions.ask_confirmed(host, "TXT")).values:
         return OwnershipClaim.TXT
     delegate = await find_delegate(questions.ask_confirmed, name.text)
     return OwnershipClaim.DELEGATION if delegate.application_id == application_id else None
@@ -52,7 +56,7 @@ async def find_evidence(
 ) -> OwnershipEvidence:
     """Ask what the zones' own servers answer for `claimant`, about a domain that `holder` holds."""
     ask = questions.authoritative
-    chain = await ask.follow(name.text, service_targets)
+    chain = await ask.follow(host_to_ask(name), service_targets)
     targets = await find_targets(chain.names)
     record = await ask.ask(txt_record(name.text, claimant.application_id)[0], "TXT")
     delegate = await find_delegate(ask.ask, name.text)
@@ -61,7 +65,7 @@ async def find_evidence(
     is_outranked = not is_proven and not claimant.cname_targets.isdisjoint(chain.names)
     is_delegated = delegate.application_id == claimant.application_id
     claim = OwnershipClaim.CNAME if is_proven else OwnershipClaim.TXT if by_txt[claimant] else None
-    claim = claim or (OwnershipClaim.DELEGATION if is_delegated else None)
+    claim = (None if name.is_wildcard else claim) or (OwnershipClaim.DELEGATION if is_delegated else None)
     is_holders = by_txt[holder] or delegate.application_id == holder.application_id
     if is_holders or _leads_to(holder, held_since, chain.names, targets):
         return OwnershipEvidence(claim, holder.application_id, leads_to_holder=True, is_outranked=is_outranked)

@@ -29,7 +29,7 @@ from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused, RefusedIns
 from common.enrolment.ownership import OwnershipVerdict
 from common.enrolment.redirects import closes_loop
 from common.enrolment.request import PREPARATION, EnrolmentRequest
-from common.names import parse_domain
+from common.names import parse_enrollable
 
 Beside: TypeAlias = Callable[[Connection], Awaitable[None]]
 """Writes what is stored together with an enrolment, before it."""
@@ -75,7 +75,7 @@ class Preparing:
 
         Raises: `DatabaseUnavailable`, and what `beside` raises.
         """
-        name = parse_domain(wanted.domain)
+        name = parse_enrollable(wanted.domain)
         assessment, delegate = await self.claims.assess_delegated(application, name)
         if delegate.application_id != application.id:
             return PreparationLook(False if delegate.is_known else None)

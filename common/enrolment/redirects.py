@@ -5,6 +5,7 @@ from __future__ import annotations
 from common.db import domains
 from common.db.session import Connection
 from common.enrolment.redirect_loops import RedirectChain
+from common.names import wildcard_above
 from common.urls import parse_redirect_target
 
 
@@ -18,6 +19,8 @@ async def closes_loop(connection: Connection, domain: str, redirect_to: str) -> 
     while following is not None:
         host = parse_redirect_target(following).host
         if chain.loops_at(host):
+            return True
+        if wildcard_above(host) == domain and not await domains.find(connection, host):
             return True
         following = await domains.redirect_of(connection, host)
     return False

@@ -72,6 +72,12 @@ WORDS: Final[Mapping[Code, RefusalWords]] = {
         None,
         "it leads here, but nothing proves whose it is: add the TXT record in the domain's diagnosis, then check again",
     ),
+    Code.UNDELEGATED: RefusalWords(
+        None,
+        "a wildcard is connected where its challenge is delegated: add the CNAME record that the application shows,"
+        " then check again",
+        "domain: a wildcard is enrolled once its challenge is delegated: import it with --prepare",
+    ),
     Code.ENROLLED: RefusalWords(None, "the application has enrolled it already: nothing is left to do"),
     Code.ENROLLED_OTHERWISE: RefusalWords(
         None, "it is enrolled already, with other settings: only the application's server changes them"

@@ -117,6 +117,8 @@ def is_ordering(held: Sequence[Domain]) -> bool:
 def judge(assessment: Assessment) -> EnrolmentRefused | None:
     """Refuse a name that is not the application's to have, then one that does not lead to it."""
     findings, verdict = assessment.findings, assessment.verdict
+    if verdict is OwnershipVerdict.UNDELEGATED and findings.unknown is not None and not findings.unknown.is_known:
+        return EnrolmentRefused(EnrolmentCode.NOT_ASKED, outcome=findings.unknown)
     if verdict not in (OwnershipVerdict.ENROL, OwnershipVerdict.MOVE, OwnershipVerdict.UNPROVEN):
         return EnrolmentRefused(EnrolmentCode(verdict.value), is_outranked=assessment.evidence.is_outranked)
     if findings.lacks_step_one:

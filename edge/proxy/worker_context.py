@@ -18,6 +18,7 @@ from common.addresses import tenant_policy
 from common.api_domain import api_domain, dialled_api
 from common.clock import Clock, SystemClock
 from common.metrics import Family
+from common.names import wildcard_above
 from common.origin_faults import FailingOrigin, OriginIdentity
 from common.probe import probe_answer
 from common.secrets import Keyring
@@ -220,16 +221,18 @@ class WorkerContext:
 
     def is_awaiting_certificate(self, domain: str) -> bool:
         """Return whether HTTPS fails at the domain until its certificate is issued."""
-        return is_awaiting_certificate(read_certificate_state(self._reader, domain), self.unix_seconds())
+        states = (read_certificate_state(self._reader, name) for name in (domain, wildcard_above(domain)))
+        return all(is_awaiting_certificate(state, self.unix_seconds()) for state in states)
 
     def challenge_answer(self, head: RequestHead) -> bytes | None:
         """Return the body that answers an HTTP-01 challenge; None where the edge does not answer it."""
         thumbprint = read_thumbprint(self._reader)
         if thumbprint is None:
             return None
+        route = self.routes.find(head.fields.host)
         is_ours = answers_challenge(
-            read_certificate_state(self._reader, head.fields.host),
-            is_enrolled=self.routes.find(head.fields.host) is not None,
+            read_certificate_state(self._reader, head.fields.host if route is None else route.domain),
+            is_enrolled=route is not None,
             is_cut_off=self._reader.is_cut_off(),
         )
         return key_authorization(head, thumbprint) if is_ours else None
@@ -293,7 +296,7 @@ class WorkerContext:
         """
         for connection in list(self.connections):
             for exchange in connection.exchanges():
-                route = self.routes.find(exchange.route.domain)
+                route = self.routes.find(exchange.head.fields.host)
                 if route is None or route.application_id != exchange.route.application_id:
                     connection.cut(exchange)
 

@@ -1,7 +1,8 @@
 """Builds routes from the replica's records, and remembers them while they stay the same.
 
 A worker's generation moves with each commit to the replica. A remembered route of an older generation is read again (3
-µs) and kept, the very object, when its records are the same bytes; unknown names are never remembered. A record that
+µs) and kept, the very object, when its records are the same bytes; unknown names are never remembered. A name that
+only a wildcard stands for has the wildcard's route, and is remembered until the generation moves. A record that
 cannot be served by makes a route that refuses, for its own domain and no other; it is remembered like any other, so
 that it is logged once.
 """
@@ -18,7 +19,7 @@ from typing import NamedTuple
 from common.errors import InvalidName
 from common.logs import get_logger
 from common.metadata import KEY, field_name, field_value
-from common.names import parse_host_name
+from common.names import WILDCARD, parse_host_name, wildcard_above
 from common.secrets import Keyring
 from common.urls import InvalidUrl, parse_application_url, parse_redirect_target
 from common.visitors import InvalidNetwork, NetworkSet, parse_network
@@ -100,21 +101,39 @@ class RouteTable:
         self._api_domain = api_domain
         self._applications = ApplicationTable(reader, keyring)
         self._routes: dict[str, _RememberedRoute] = {}
+        self._beneath_wildcards: dict[str, Route] = {}
+        self._beneath_generation = 0
         self.generation = 0
 
     def find(self, domain: str) -> Route | None:
-        """Return the route of a normalised host name; Power's wins over Secure's."""
+        """Return the route of a normalised host name, its own before a wildcard's; Power's wins over Secure's."""
         known = self._routes.get(domain)
         if known is not None and known.generation == self.generation:
             return known.route
+        if known is None and self._beneath_generation == self.generation and domain in self._beneath_wildcards:
+            return self._beneath_wildcards[domain]
         current = self._read(domain, known)
         if current is None:
             self._routes.pop(domain, None)
-            return None
+            return None if domain.startswith(WILDCARD) else self._find_wildcard(domain)
         if known is None and len(self._routes) >= self._most:
             self._forget_some()
         self._routes[domain] = current
         return current.route
+
+    def _find_wildcard(self, host: str) -> Route | None:
+        """Return the route of the wildcard that stands for the host; a block of the host's own holds."""
+        route = self.find(wildcard_above(host))
+        if route is None:
+            return None
+        own = self._reader.get_raw("policy", f"domain/{host}")
+        if own is not None:
+            route = replace(route, refusal=_answer(host, (own,)) or route.refusal)
+        if self._beneath_generation != self.generation or len(self._beneath_wildcards) >= self._most:
+            self._beneath_wildcards.clear()
+            self._beneath_generation = self.generation
+        self._beneath_wildcards[host] = route
+        return route
 
     @property
     def lacks_secrets(self) -> bool:

@@ -15,10 +15,6 @@ class Holdable(Protocol):
     """What holding must know of a handshake."""
 
     @property
-    def server_name(self) -> str:
-        """Return the name that the client asked for."""
-
-    @property
     def client(self) -> str:
         """Return the client, as `edge.transport.connection_limits.client_key` names it."""
 
@@ -42,41 +38,41 @@ class Held(Generic[H]):
         self._caps = caps
         self._by_domain: dict[str, dict[H, None]] = {}  # a dict for its order: first come, first served
         self._by_client: Counter[str] = Counter()
-        self._total = 0
+        self._domains: dict[H, str] = {}
 
     def __len__(self) -> int:
-        return self._total
+        return len(self._domains)
 
     def __contains__(self, handshake: H) -> bool:
-        return handshake in self._by_domain.get(handshake.server_name, ())
+        return handshake in self._domains
 
-    def add(self, handshake: H) -> bool:
-        """Hold a handshake that is not held. Return False where a cap is reached."""
+    def add(self, handshake: H, domain: str) -> bool:
+        """Hold a handshake that is not held, for the certificate of `domain`. Return False where a cap is reached."""
         caps = self._caps
-        here = self._by_domain.get(handshake.server_name, {})
+        here = self._by_domain.get(domain, {})
         if (
-            self._total >= caps.in_all
+            len(self) >= caps.in_all
             or len(here) >= caps.per_domain
             or self._by_client[handshake.client] >= caps.per_client
         ):
             return False
-        self._by_domain.setdefault(handshake.server_name, {})[handshake] = None
+        self._by_domain.setdefault(domain, {})[handshake] = None
+        self._domains[handshake] = domain
         self._by_client[handshake.client] += 1
-        self._total += 1
         return True
 
     def remove(self, handshake: H) -> None:
         """Remove a handshake, if it is held."""
         if handshake not in self:
             return
-        here = self._by_domain[handshake.server_name]
+        domain = self._domains.pop(handshake)
+        here = self._by_domain[domain]
         del here[handshake]
         if not here:
-            del self._by_domain[handshake.server_name]
+            del self._by_domain[domain]
         self._by_client[handshake.client] -= 1
         if not self._by_client[handshake.client]:
             del self._by_client[handshake.client]
-        self._total -= 1
 
     def domains(self) -> list[str]:
         """Return the domains that handshakes are held for."""

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Protocol
 
 from common.clock import Clock
+from common.names import wildcard_above
 from common.secrets import Keyring
 from edge.replica.certificate_keys import CertificateUse
 from edge.replica.certificates import read_hold_until
@@ -33,6 +34,10 @@ _SWEEPS_A_CONTEXT_LIFE = 720  # one a minute
 
 class Handshake(Holdable, Protocol):
     """What `TlsShared` calls on a `TlsLayer`."""
+
+    @property
+    def server_name(self) -> str:
+        """Return the name that the client asked for."""
 
     def start(self, context: ssl.SSLContext) -> None:
         """Make the handshake with this context."""
@@ -137,7 +142,8 @@ class TlsShared:
         self.counters.handshakes += 1
         self.counters.resumed += bool(established.session_reused)
         if established.version() == "TLSv1.2" and holds_too_many_sessions(established.context):
-            self._certificates.discard(server_name)
+            for name in (server_name, wildcard_above(server_name)):
+                self._certificates.discard(name)
 
     def review_certificates(self) -> CertificateUse:
         """Return how many of the certificates that were asked for can be used."""
@@ -172,9 +178,15 @@ class TlsShared:
         found = self._certificates.find(domain)
         seconds, is_cut_off = 0.0, False
         if found is Missing.ABSENT:
-            seconds, is_cut_off = self._hold_seconds(domain), self._reader.is_cut_off()
+            holds, is_cut_off = self._find_holds(domain), self._reader.is_cut_off()
             # Again, behind them: what ends them brings the certificate in the same commit, or an earlier one.
-            found = self._certificates.find(domain)
+            names = (domain, wildcard_above(domain))
+            for domain in names:
+                found = self._certificates.find(domain)
+                if found is not Missing.ABSENT:
+                    break
+            else:
+                domain, seconds = holds
         if found is Missing.UNBUILT:
             wait = self._budget.take(self.loop.time()) if may_build else 1 / self.limits.builds_per_second
             if wait:
@@ -188,14 +200,14 @@ class TlsShared:
         elif found is Missing.UNUSABLE:
             handshake.refuse(Failure.UNUSABLE_CERTIFICATE)
         else:
-            self._hold(handshake, seconds, is_cut_off=is_cut_off)
+            self._hold(handshake, domain, seconds, is_cut_off=is_cut_off)
         return 0.0
 
-    def _hold(self, handshake: Handshake, seconds: float, *, is_cut_off: bool) -> None:
+    def _hold(self, handshake: Handshake, domain: str, seconds: float, *, is_cut_off: bool) -> None:
         is_held = handshake in self._held
         if seconds <= 0 and not is_cut_off:
             handshake.refuse(Failure.UNKNOWN_NAME)
-        elif not is_held and not self._held.add(handshake):
+        elif not is_held and not self._held.add(handshake, domain):
             handshake.refuse(Failure.HOLD_LIMIT)
         elif seconds > 0:
             handshake.wait(seconds)
@@ -203,6 +215,13 @@ class TlsShared:
             handshake.wait(self.limits.behind_seconds)
         if not is_held and handshake in self._held:
             self.counters.held += 1
+
+    def _find_holds(self, host: str) -> tuple[str, float]:
+        """Return the name whose order the host's handshakes wait for, its own or the wildcard's, and for how long."""
+        for name in (host, wildcard_above(host)):
+            if (seconds := self._hold_seconds(name)) > 0:
+                return name, seconds
+        return host, 0.0
 
     def _hold_seconds(self, domain: str) -> float:
         """Return how long a handshake for this name may still be held; not above 0 when no order runs."""

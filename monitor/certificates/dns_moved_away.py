@@ -19,9 +19,10 @@ from common.enrolment.eligibility import (
     EligibilityFindings,
     ServiceTargets,
     check_eligibility,
+    host_to_ask,
 )
 from common.enrolment.ownership_evidence import find_record_claim
-from common.names import parse_domain
+from common.names import parse_enrollable
 
 Lead: TypeAlias = Literal["here", "past its target", "elsewhere"]
 """Where a domain's DNS leads. ``past its target``: here, but not through its application's cname target."""
@@ -58,10 +59,11 @@ class DomainDnsCheck:
         targets = self.service_targets.targets.union(own)
         async with self.resolver.open_pass(application.id) as questions:
             ask = questions.authoritative
-            chain = await ask.follow(domain, targets)
+            host = host_to_ask(parse_enrollable(domain))
+            chain = await ask.follow(host, targets)
             if chain.end is Outcome.RECORDS or not chain.end.is_known:
                 return True
-            end = chain.names[-1] if chain.names else domain
+            end = chain.names[-1] if chain.names else host
             answers = [await ask.ask(end, kind) for kind in ADDRESS_TYPES]
         seen = {value for answer in answers for value in answer.values}
         return not (seen.isdisjoint(self.service_targets.service_servers) and all(a.outcome.is_known for a in answers))
@@ -79,7 +81,7 @@ class DomainDnsCheck:
         with a record that names the application.
         """
         seen: set[Lead | None] = set()
-        name = parse_domain(domain)
+        name = parse_enrollable(domain)
         for target in filter(None, (application.cname_target, application.secure_cname_target)):
             findings = await check_eligibility(questions, name, target, self.service_targets, self.probe)
             if findings.bypasses_target:

@@ -49,6 +49,7 @@ LIVE_WITHIN_SECONDS = 1.0
 _NO_EDGE_SECONDS = 5.0  # short: an operator who mends an edge waits for it
 _DNS_UNKNOWN = "the domain's DNS could not be asked: it is asked again before a certificate is ordered"
 _DNS_UNKNOWN_SECONDS = 60.0
+_NOT_DELEGATED = "a wildcard's certificate needs its delegated challenge: set the CNAME record that the diagnosis shows"
 _DNS_REASONS = {"past its target": orders.DNS_BYPASSES_TARGET, "elsewhere": orders.DNS_MOVED_AWAY}
 _FIRST_RETURN_CHECK_SECONDS = 300.0
 _LAST_RETURN_CHECK_SECONDS = 12 * 3600.0
@@ -97,16 +98,17 @@ class Issuance:
         """
         step = renewal.next_step(order)
         phases = Phases(self._clock, order.phases if step == "await edges" else None)
-        ways: Sequence[ChallengeKind] = ("http-01",)
+        ways: Sequence[ChallengeKind] = ("dns-01",) if order.is_wildcard else ("http-01",)
         if step != "await edges":
             phases.add("wait", order.waited_seconds)
         if order.is_prepared and (step == "check renewal" or not renewal.needs_dns_check(order, step)):
             ways = ("dns-01",)  # for a new order its delegation was seen just now
         elif renewal.needs_dns_check(order, step):
             with phases.timed("checks"):
-                ways = await self._check_dns(order)
-            if not ways:
+                found = await self._check_dns(order)
+            if found is None:
                 return
+            ways = found
         if step == "check renewal":
             await self._check_renewal(order, ways)
         elif step == "await edges" and order.in_service is not None:
@@ -115,7 +117,12 @@ class Issuance:
             await self._obtain(order, step, ways, phases)
 
     async def _obtain(self, order: Order, step: renewal.Step, ways: Sequence[ChallengeKind], phases: Phases) -> None:
-        """Issue and go live, or wait for the CA's limits."""
+        """Issue and go live, or wait for the CA's limits.
+
+        Raises: `WorkFailed` where there is no way to validate the domain.
+        """
+        if not ways:
+            raise WorkFailed(_NOT_DELEGATED)
         if step == "renew":
             await self._write(lambda connection: order_outcomes.record_renewal_begun(connection, order))
         try:
@@ -260,7 +267,7 @@ class Issuance:
         """
         if order.own_until is not None and order.own_until - self._clock.now() > _OWN_ENDS_SOON:
             return None
-        found = await self._rehearse(order, ways)
+        found = await self._rehearse(order, ways or ("dns-01",))
         if found == "unknown":
             return order.risk
         if found is not None and order.risk is not None and order.risk.code == found.code:
@@ -278,10 +285,10 @@ class Issuance:
             _log.info("the CA gave no renewal time", domain=order.domain, reason=str(error))
             return None
 
-    async def _check_dns(self, order: Order) -> Sequence[ChallengeKind]:
+    async def _check_dns(self, order: Order) -> Sequence[ChallengeKind] | None:
         """Check the domain's DNS, record a change, and return the ways in which a CA can validate the domain.
 
-        There are none where the DNS has moved away, unless the domain's challenge is delegated. Without an answer
+        None where the DNS has moved away, unless the domain's challenge is delegated. Without an answer
         nothing changes; a first certificate for which a check was requested waits, since the DNS of an imported name
         was never asked.
 
@@ -311,7 +318,7 @@ class Issuance:
         _log.info(
             "the domain's DNS has moved away", domain=order.domain, leads=lead, looked_again_in_seconds=round(again)
         )
-        return ()
+        return None
 
     async def _write(self, write: Callable[[Connection], Awaitable[None]]) -> None:
         """Run the write in a transaction of its own, through an outage; every write here is fenced."""

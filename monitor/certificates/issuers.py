@@ -118,9 +118,11 @@ async def _find_allowed_ways(
     if not authorization.records:
         return [*ways]
     identity = await issuer.identify()
-    found = [w for w in ways if caa.may_issue(authorization.records, identity.names, identity.account_url, w)]
+    is_wildcards = authorization.is_wildcards
+    given = authorization.records, identity.names, identity.account_url
+    found = [way for way in ways if caa.may_issue(*given, way, is_wildcards=is_wildcards)]
     if not found:
-        allowed = ", ".join(caa.list_allowed_cas(authorization.records)) or "no authority"
+        allowed = ", ".join(caa.list_allowed_cas(authorization)) or "no authority"
         raise IssuanceFailed(
             f"the CAA records of {authorization.name} let {allowed} issue, and not"
             f" {identity.names[0] if identity.names else issuer.authority} for {domain}",

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TypeAlias
 
-from common.db import ca_ledger, order_outcomes
+from common.db import ca_ledger, delegations, order_outcomes
 from common.db.ca_ledger import LIMIT_DESCRIPTIONS, WAITS_FOR_LIMIT, LimitReached, Limits, Urgency
 from common.db.order_queue import Order, PlacedOrder
 from common.db.pool import Connection, Database
@@ -60,18 +60,26 @@ class OrderJournal:
 
         Raises: `FenceLost`, `DatabaseUnavailable`, `IssuanceFailed`.
         """
-        await self._write_when_available(
-            lambda connection: order_outcomes.publish_challenges(connection, self._order, values)
-        )
+        answered: Collection[str] = values
+
+        async def write(connection: Connection) -> None:
+            nonlocal answered
+            answered = await order_outcomes.publish_challenges(connection, self._order, values)
+
+        await self._write_when_available(write)
         if self._update_zone is not None and self._order.label is not None:
             self._has_published = True
-            await self._update_zone(self._order.label, values)
+            await self._update_zone(self._order.label, answered)
 
     async def end_challenges(self) -> None:
         """Remove what this attempt has published in a zone that edges do not answer, as far as that can be done."""
         if self._has_published and self._update_zone is not None and self._order.label is not None:
-            with suppress(IssuanceFailed):
-                await self._update_zone(self._order.label, ())
+            with suppress(IssuanceFailed, DatabaseUnavailable):
+                async with self._database.connection() as connection:
+                    others = await delegations.find_other_values(
+                        connection, self._order.domain, self._order.application_id
+                    )
+                await self._update_zone(self._order.label, others)
 
     async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
         """Count in the CA's ledger an order that is about to be placed.

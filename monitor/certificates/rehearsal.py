@@ -29,6 +29,7 @@ from common.dns import Pass, Resolver
 from common.edge_probe import Reached
 from common.enrolment.delegations import CHALLENGE_LABEL, Delegations
 from common.ip_addresses import parse_address
+from common.names import base_of
 from common.pinned import pinned_session
 from common.probe import CHALLENGE_PROBE_PATH, new_nonce, probe_answer
 from common.secrets import Keyring
@@ -91,7 +92,7 @@ class Rehearsal:
         delegate = await self.delegations(questions.ask_confirmed, order.domain)
         if delegate.application_id != order.application_id:
             return "missing" if delegate.is_known else "unknown"
-        challenge = await questions.ask(f"{CHALLENGE_LABEL}.{order.domain}", "TXT")
+        challenge = await questions.ask(f"{CHALLENGE_LABEL}.{base_of(order.domain)}", "TXT")
         return "answered" if challenge.outcome.is_known else "unanswered"
 
     async def _find_delegation_risk(self, order: Order, delegated: Delegated | None) -> Finding:
@@ -107,7 +108,7 @@ class Rehearsal:
             return "unknown"
         action = (
             f"Set `CNAME {record.host} {record.value}` again: without it no certificate authority can validate"
-            f" {order.domain}, which does not lead here."
+            f" {order.domain}{'' if order.is_wildcard else ', which does not lead here'}."
         )
         return Risk("delegation_missing", action, "domain_owner", RiskRecord("CNAME", record.host, record.value))
 
@@ -176,11 +177,11 @@ def _unverified() -> ssl.SSLContext:
 
 def find_caa_risk(authorization: caa.Authorization, identities: Identities, way: ChallengeKind) -> Risk | None:
     """Return the risk that no CA of ours may issue by the domain's CAA records; None also where they are unknown."""
-    records = authorization.records
-    if not records or any(caa.may_issue(records, names, account, way) for names, account in identities):
+    records, is_wildcards = authorization.records, authorization.is_wildcards
+    if not records or any(caa.may_issue(records, *each, way, is_wildcards=is_wildcards) for each in identities):
         return None
     ours = next((names[0] for names, _ in identities if names), None)
-    allowed = ", ".join(caa.list_allowed_cas(records)) or "no authority"
+    allowed = ", ".join(caa.list_allowed_cas(authorization)) or "no authority"
     where = authorization.name
     add = f'add `CAA {where} 0 issue "{ours}"`' if ours else "let our certificate authority issue too"
     action = f"At {where}, {add}: its CAA records let {allowed} issue certificates, and not our authority."

@@ -61,8 +61,10 @@ def needs_dns_check(order: Order, step: Step) -> bool:
 def order_ways(order: Order, *, leads_here: bool, is_delegated: bool) -> Sequence[ChallengeKind]:
     """Return the ways in which a CA can validate the order's domain, the one to try first first.
 
-    After a failed attempt the other way is first.
+    After a failed attempt the other way is first. A wildcard is validated over DNS alone.
     """
+    if order.is_wildcard:
+        return ("dns-01",) if is_delegated else ()
     if not is_delegated:
         return ("http-01",)
     if not leads_here:

@@ -147,3 +147,20 @@ async def test_a_domain_that_asks_for_tls_1_3_speaks_no_older_one_and_others_go_
         async with secure_client(port, NAMES[0], "h2") as (selected, http2):
             assert selected == "h2"
             assert (await http2.exchange(get())).content == b"ok"
+
+
+async def test_names_beneath_a_wildcard_share_a_connection_and_anothers_among_them_are_421(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = Replica()
+    replica.put_certificate("*.customer.example")
+    for name, application in (("*.customer.example", "app"), ("b.customer.example", "other")):
+        replica.put("route", f"power/{name}", {"domain": name, "product": "power", "application_id": application})
+    async with (
+        origin(answer_each) as there,
+        service(tmp_path, monkeypatch, there.url, replica) as port,
+        secure_client(port, "a.customer.example", "h2") as (_, http2),
+    ):
+        for _ in range(3):
+            for label, status in ((b"a", 200), (b"c", 200), (b"b", 421), (b"x.a", 404)):
+                assert (await http2.exchange(get(authority=label + b".customer.example"))).status == status

@@ -149,3 +149,12 @@ async def test_too_many_waiting_for_a_build_are_refused() -> None:
         assert await in_thread(lambda: refusal(here.port, "b.example")) == "TLSV1_ALERT_INTERNAL_ERROR"
         assert await in_thread(lambda: ask(here.port, "a.example")) == b"hello"
         assert here.tls.counters.cache_hits == 1
+
+
+async def test_wildcards_certificate_is_presented_for_names_one_label_beneath_without_their_own() -> None:
+    async with edge(Inner, "*.customer.example", "b.customer.example") as here:
+        for name in ("a.customer.example", "b.customer.example", "c.customer.example"):
+            assert await in_thread(partial(ask, here.port, name)) == b"hello"
+        assert here.tls.counters.context_builds == 2
+        for name in ("x.a.customer.example", "customer.example"):
+            assert await in_thread(partial(refusal, here.port, name)) == "TLSV1_UNRECOGNIZED_NAME"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import ssl
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -165,3 +167,18 @@ async def test_only_so_many_are_held_and_who_leaves_makes_room() -> None:
         await until(lambda: here.failed(Failure.TOO_LARGE) == 1)
         assert here.tls.held_now == 0
         waiting[1].close()
+
+
+async def test_handshakes_of_names_beneath_a_wildcard_wait_for_its_certificate_and_share_its_cap() -> None:
+    limits = TlsLimits(hold_caps=HoldCaps(per_domain=2))
+    async with edge(limits=limits) as here:
+        here.replica.put_order("*.new.example", hold_seconds=30)
+        names = ["a.new.example", "b.new.example"]
+        asking = [asyncio.ensure_future(in_thread(partial(ask, here.port, name))) for name in names]
+        await until(lambda: here.tls.held_now == 2)
+        with pytest.raises(ssl.SSLError):
+            await in_thread(lambda: ask(here.port, "c.new.example"))
+        assert here.failed(Failure.HOLD_LIMIT) == 1
+        here.replica.put_certificate("*.new.example")
+        here.tls.on_replica_change()
+        assert await asyncio.gather(*asking) == [b"hello"] * 2

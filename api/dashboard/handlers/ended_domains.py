@@ -9,7 +9,7 @@ from api.dashboard.application_view import ApplicationView
 from api.dashboard.context import DashboardContext
 from api.services.ended_domains import MOST_LISTED
 from common.errors import InvalidName
-from common.names import parse_domain
+from common.names import parse_enrollable
 
 
 class EndedDomainsPage:
@@ -24,7 +24,7 @@ class EndedDomainsPage:
         application = await find_application(self._context, request)
         after = request.query.get("after", "")
         try:
-            begin = parse_domain(after).text if after else ""
+            begin = parse_enrollable(after).text if after else ""
         except InvalidName as error:
             raise web.HTTPNotFound from error
         found = await self._context.ended_domains.list_part(application, after=begin, limit=MOST_LISTED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -116,7 +117,29 @@ def test_authority_that_does_not_say_its_name_is_stopped_only_where_nobody_may()
 
 
 def test_names_for_people() -> None:
-    assert list_allowed_cas(["0 issue B.example; x=y", "0 issue ;", "0 iodef mailto:a@b", "0 issue a.example"]) == [
-        "b.example",
-        "a.example",
-    ]
+    records = (
+        "0 issue B.example; x=y",
+        "0 issue ;",
+        "0 iodef mailto:a@b",
+        "0 issue a.example",
+        "0 issuewild c.example",
+    )
+    found = Authorization(Outcome.RECORDS, "example", records)
+    assert list_allowed_cas(found) == ["b.example", "a.example"]
+    assert list_allowed_cas(replace(found, is_wildcards=True)) == ["c.example"]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (("0 issue ca.example",), True),
+        (("0 issue other.example",), False),
+        (("0 issue other.example", "0 issuewild ca.example"), True),
+        (("0 issue ca.example", "0 issuewild ;"), False),
+        (("0 issuewild other.example",), False),
+        (("128 issuewild ca.example; validationmethods=http-01",), False),
+        (("0 iodef mailto:a@b",), True),
+    ],
+)
+def test_who_may_issue_for_a_wildcard(values: tuple[str, ...], *, expected: bool) -> None:
+    assert may_issue(values, ["ca.example"], ACCOUNT, "dns-01", is_wildcards=True) is expected

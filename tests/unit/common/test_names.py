@@ -1,7 +1,14 @@
 import pytest
 
 from common.errors import InvalidName
-from common.names import load_public_suffixes, parse_domain, parse_host_name, parse_subdomain
+from common.names import (
+    load_public_suffixes,
+    parse_domain,
+    parse_enrollable,
+    parse_host_name,
+    parse_subdomain,
+    wildcard_above,
+)
 
 
 @pytest.mark.parametrize(
@@ -115,3 +122,56 @@ def test_loaded_suffixes_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> 
     load_public_suffixes()
     monkeypatch.setattr("builtins.open", lambda *_, **__: pytest.fail("a file is read"))
     assert parse_domain("shop.example.co.uk").registrable == "example.co.uk"
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical", "subdomain"),
+    [
+        ("*.Customer.Example.", "*.customer.example", "*"),
+        ("*.shop.customer.co.uk", "*.shop.customer.co.uk", "*.shop"),
+        ("*.Bücher.example", "*.xn--bcher-kva.example", "*"),
+        ("*.customer.github.io", "*.customer.github.io", "*"),
+        ("*." + "a." * 124 + "abc", "*." + "a." * 124 + "abc", "*." + "a." * 122 + "a"),
+        ("shop.customer.example", "shop.customer.example", "shop"),
+    ],
+)
+def test_wildcards_can_be_enrolled_as_names_can(text: str, canonical: str, subdomain: str) -> None:
+    name = parse_enrollable(text)
+    assert (name.text, name.subdomain, name.is_wildcard) == (canonical, subdomain, canonical[0] == "*")
+    assert not name.is_root
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*",
+        "*.",
+        "**.customer.example",
+        "*customer.example",
+        "*a.customer.example",
+        "shop.*.example",
+        "shop.customer.*",
+        "*.*.customer.example",
+        "*..customer.example",
+        "＊.customer.example",
+        "*.com",
+        "*.co.uk",
+        "*.github.io",
+        "*.ck",  # a rule for every name beneath
+        "*.compute.amazonaws.com",
+        "*.127.0.0.1",
+        "*.localhost",
+        "*.-a.example",
+        "*." + "a." * 125 + "abc",
+        "*." * 100_000,
+        "*" * 100_000,
+    ],
+)
+def test_wildcards_of_no_single_owner_or_in_another_place_are_refused(text: str) -> None:
+    with pytest.raises(InvalidName):
+        parse_enrollable(text)
+
+
+def test_wildcard_stands_for_names_one_label_beneath() -> None:
+    assert wildcard_above("a.b.example") == "*.b.example"
+    assert wildcard_above("localhost") == "*.", "nothing is enrolled under it"

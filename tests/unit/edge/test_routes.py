@@ -380,3 +380,55 @@ def test_a_policy_that_cannot_be_read_lets_nothing_through(replica: Replica, tab
     replica.put("policy", f"domain/{DOMAIN}", answer={"status": 200, "reason": ""})
     with capture_logs():
         assert found(table).refusal is MISCONFIGURED
+
+
+WILD = "*.customer.example"
+
+
+def test_wildcard_serves_names_one_label_beneath_that_have_no_route_of_their_own(
+    replica: Replica, table: RouteTable
+) -> None:
+    replica.put("application", "app", id="app")
+    replica.put("application", "other", id="other")
+    replica.enrol(WILD, "app")
+    replica.enrol("b.customer.example", "other")
+    replica.enrol("*.b.customer.example", "other")
+    first = found(table, "a.customer.example")
+    assert (first.domain, first.application_id) == (WILD, "app")
+    assert found(table, "_x.customer.example") is found(table, "a.customer.example") is first
+    assert found(table, "b.customer.example").application_id == "other"
+    assert found(table, "c.b.customer.example").domain == "*.b.customer.example"
+    for name in ("customer.example", "x.a.customer.example", "a..customer.example", "example", "", "."):
+        assert table.find(name) is None
+
+    replica.enrol("a.customer.example", "other")
+    table.generation += 1
+    assert found(table, "a.customer.example").application_id == "other"
+    replica.records.pop(("route", f"power/{WILD}"))
+    table.generation += 1
+    assert table.find("c.customer.example") is None
+
+
+def test_block_of_a_name_beneath_a_wildcard_is_of_that_name_alone(replica: Replica, table: RouteTable) -> None:
+    replica.put("application", "app", id="app")
+    replica.enrol(WILD, "app")
+    replica.put("policy", "domain/a.customer.example", answer={"status": 403, "reason": "phishing"})
+    assert found(table, "a.customer.example").refusal is not None
+    assert found(table, "b.customer.example").refusal is None
+    replica.put("policy", f"domain/{WILD}", answer={"status": 451, "reason": "court"})
+    table.generation += 1
+    assert [found(table, f"{name}.customer.example").refusal is None for name in "ab"] == [False, False]
+
+
+def test_names_beneath_wildcards_are_remembered_apart_and_bounded(replica: Replica, keyring: Keyring) -> None:
+    table = RouteTable(replica, keyring, most=4)
+    replica.put("application", "app", id="app")
+    replica.enrol(DOMAIN, "app")
+    replica.enrol(WILD, "app")
+    own = found(table)
+    for number in range(20):
+        assert found(table, f"{number}.customer.example").domain == WILD
+    replica.reads.clear()
+    assert found(table) is own
+    assert found(table, "19.customer.example").domain == WILD
+    assert replica.reads == [], "names beneath a wildcard push out no route of another"

@@ -18,7 +18,7 @@ from common.enrolment.ownership import (
     judge_claim,
     txt_record,
 )
-from common.names import parse_domain
+from common.names import parse_enrollable
 from common.settings import load
 
 OWN = OwnNames(frozenset({"power.frontage.test", "secure.frontage.test", "api.frontage.test"}))
@@ -35,7 +35,7 @@ def verdict(
     to_holder: bool | None = None,
 ) -> OwnershipVerdict:
     """Application "a" asks."""
-    return judge_claim(parse_domain(name), "a", standing, OwnershipEvidence(claim, against, to_holder), OWN)
+    return judge_claim(parse_enrollable(name), "a", standing, OwnershipEvidence(claim, against, to_holder), OWN)
 
 
 @pytest.mark.parametrize("name", [SHOP, ROOT])
@@ -142,3 +142,35 @@ def test_own_names_are_the_hosts_of_our_settings() -> None:
 
 def test_the_txt_record_names_the_application() -> None:
     assert txt_record(SHOP, "app_1") == ("_frontage.shop.customer.test", "application=app_1")
+
+
+WILD = "*.customer.test"
+
+
+@pytest.mark.parametrize("claim", [None, *OwnershipClaim])
+@pytest.mark.parametrize("former", [(), ("a",)])
+def test_only_a_delegation_takes_a_free_wildcard(claim: OwnershipClaim | None, former: tuple[str, ...]) -> None:
+    is_delegated = claim is OwnershipClaim.DELEGATION
+    expected = OwnershipVerdict.ENROL if is_delegated else OwnershipVerdict.UNDELEGATED
+    assert verdict(WILD, OwnershipRecord(former_holders=former), claim) is expected
+
+
+@pytest.mark.parametrize("name", ["*.frontage.test", "*.power.frontage.test", "*.test.test"])
+def test_wildcards_of_our_own_names_and_above_them_are_never_enrolled(name: str) -> None:
+    own = OwnNames(OWN.names | {"edge.eu.test.test"})
+    standing, evidence = OwnershipRecord(), OwnershipEvidence(OwnershipClaim.DELEGATION)
+    assert judge_claim(parse_enrollable(name), "a", standing, evidence, own) is OwnershipVerdict.RESERVED
+
+
+def test_held_wildcard_moves_by_a_delegation_that_is_the_holders_no_more() -> None:
+    held = OwnershipRecord(holder="b")
+    for to_holder, expected in ((False, OwnershipVerdict.MOVE), (True, OwnershipVerdict.LEADS_TO_HOLDER)):
+        found = verdict(WILD, held, OwnershipClaim.DELEGATION, against="b", to_holder=to_holder)
+        assert found is expected
+    assert verdict(WILD, held, None, against="b", to_holder=False) is OwnershipVerdict.HELD
+
+
+def test_name_beneath_anothers_wildcard_is_taken_by_a_proof_alone() -> None:
+    beneath = OwnershipRecord(former_holders=("a",), is_beneath_foreign_wildcard=True)
+    assert verdict(SHOP, beneath, OwnershipClaim.ADDRESS) is OwnershipVerdict.UNPROVEN
+    assert verdict(SHOP, beneath, OwnershipClaim.CNAME) is OwnershipVerdict.ENROL
