@@ -85,7 +85,7 @@ def test_every_page_is_in_the_contents() -> None:
         ("add an edge", "running"),
         ("rate limit", "errors"),
         ("CAA", "troubleshooting"),
-        ("wildcard", "troubleshooting"),
+        ("wildcard", "power"),
         ("502", "errors"),
         ("certificate", "secure"),
         ("redirects", "secure"),
