@@ -54,6 +54,11 @@ class DomainName:
         """Whether the name stands for the names one label beneath `base_of` it."""
         return self.text.startswith(WILDCARD)
 
+    @property
+    def visited_host(self) -> str:
+        """Return a host name that visitors come to: of a wildcard ``www`` beneath, for an example."""
+        return f"www.{base_of(self.text)}" if self.is_wildcard else self.text
+
     def __str__(self) -> str:
         return self.text
 

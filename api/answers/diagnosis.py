@@ -77,11 +77,12 @@ class DiagnosedOwnership(TypedDict):
     status: OwnershipStatus
     claim: OwnershipClaim | None
     """How the DNS shows whose the domain is."""
-    txt_record: DiagnosedRecord
-    """Proves the domain to be the application's, whatever else leads here."""
+    txt_record: DiagnosedRecord | None
+    """Proves the domain to be the application's, whatever else leads here; null for a wildcard, which only the
+    delegation proves."""
     delegation: DiagnosedDelegation | None
     """Proves the domain too, and lets a CA validate it wherever its visitors are led; null where the installation has
-    no zone for it, or the application neither holds nor prepares the domain."""
+    no zone for it, or the application neither holds nor prepares the domain, which is no wildcard."""
 
 
 class DiagnosedTarget(TypedDict):
@@ -258,6 +259,7 @@ _OWNERSHIP: Final[Mapping[OwnershipVerdict, OwnershipStatus]] = MappingProxyType
         OwnershipVerdict.ENROL: "free",
         OwnershipVerdict.MOVE: "moves here",
         OwnershipVerdict.UNPROVEN: "not proven",
+        OwnershipVerdict.UNDELEGATED: "not proven",
         OwnershipVerdict.RESERVED: "reserved",
         OwnershipVerdict.BLOCKED: "blocked",
         OwnershipVerdict.SUSPENDED: "suspended",
@@ -304,7 +306,7 @@ def _ownership(diagnosis: service.Diagnosis) -> DiagnosedOwnership | UnknownPart
     return {
         "status": "yours" if is_held else _OWNERSHIP[ownership.verdict],
         "claim": ownership.claim,
-        "txt_record": {"type": "TXT", "host": host, "value": value},
+        "txt_record": None if diagnosis.name.is_wildcard else {"type": "TXT", "host": host, "value": value},
         "delegation": _delegation(ownership),
     }
 
@@ -440,7 +442,7 @@ def _caa(found: Caa | None, *, is_needed: bool) -> DiagnosedCaa:
 
 def _challenge_path(diagnosis: service.Diagnosis) -> DiagnosedChallengePath:
     reached = diagnosis.dns.reached if diagnosis.dns is not None else Reached.UNKNOWN
-    asked = f"http://{diagnosis.name.text}{PROBE_PATH}…"
+    asked = f"http://{diagnosis.name.visited_host}{PROBE_PATH}…"
     is_delegated = diagnosis.ownership is not None and diagnosis.ownership.is_delegated
     return {"reaches": reached, "asked": asked, "needed": diagnosis.uses_acme and not is_delegated}
 

@@ -41,7 +41,7 @@ from common.db.target_sightings import TargetSighting
 from common.dns import Outcome, Pass
 from common.edge_probe import HttpEdgeProbe, Reached
 from common.enrolment.delegations import CnameRecord
-from common.enrolment.eligibility import EligibilityFindings
+from common.enrolment.eligibility import EligibilityFindings, host_to_ask
 from common.enrolment.ownership import OwnershipClaim, OwnershipVerdict
 from common.enrolment.request import cname_target_of
 from common.liveness import Reach, await_edges
@@ -183,7 +183,7 @@ class DiagnosisService:
     ) -> tuple[Dns, Ownership]:
         targets = _targets(application, held)
         async with self.enrolment.resolver.open_pass(application.id) as questions:
-            reached = await self.probe.find(questions, name.text)
+            reached = await self.probe.find(questions, host_to_ask(name))
             target, findings = await self._best(questions, name, targets)
             assessment = await self.enrolment.assess(application, name, target, within=questions, findings=findings)
             evidence = assessment.evidence
@@ -196,7 +196,9 @@ class DiagnosisService:
                 target,
                 evidence.is_outranked,
                 await delegations.find_record(
-                    name.text, application.id, makes_label=any(e.application_id == application.id for e in held)
+                    name.text,
+                    application.id,
+                    makes_label=name.is_wildcard or any(e.application_id == application.id for e in held),
                 ),
                 is_delegated=delegate.application_id == application.id,
             )
@@ -282,7 +284,7 @@ class DiagnosisService:
         if url is None:
             return holding, None, ()
         unreached = await _part("unreached", lambda: self._look_at_unreached(application, url))
-        origin = await _part("origin", lambda: self.origins.find(application, name.text, url))
+        origin = await _part("origin", lambda: self.origins.find(application, name.visited_host, url))
         return holding, origin or OriginState(url, "unknown", words="it could not be asked"), unreached
 
     async def _look_at_unreached(self, application: Application, url: str) -> tuple[UnreachedOrigin, ...]:

@@ -188,7 +188,7 @@ class EnrolmentService:
 
     async def refuse_unreachable(self, application: Application, request: EnrolmentRequest, url: str) -> None:
         """Refuse an origin that does not answer. Raises: `Refused`."""
-        self._raise(application, request, await self.enrolling.check_reachable(application, request.name.text, url))
+        self._raise(application, request, await self.enrolling.check_reachable(application, request.name, url))
 
     def _raise(self, application: Application, request: EnrolmentRequest, outcome: EnrolmentOutcome | None) -> None:
         if isinstance(outcome, EnrolmentRefused):

@@ -75,6 +75,8 @@ def _ownership(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
             state: State = "unknown" if ownership.verdict is OwnershipVerdict.UNKNOWN else "action needed"
             return NextStep(state, _sentence(words))
     findings = diagnosis.dns.findings
+    if ownership.verdict is OwnershipVerdict.UNDELEGATED:
+        return NextStep("action needed", _sentence(hints.undelegated(name, ownership.delegation)))
     if ownership.verdict is OwnershipVerdict.UNPROVEN and findings.leads_here and not findings.lacks_step_one:
         is_outranked = findings.claim is OwnershipClaim.CNAME  # by a target that another application set before
         record = f"create {hints.txt(name, ownership.application_id)}"

@@ -107,7 +107,7 @@ class PowerService:
         return await self.enrolment.reach_edges()
 
     async def _ask_origin(self, application: Application, name: DomainName, url: str) -> list[Notice]:
-        state = await self.origins.find(application, name.text, url, within_seconds=ORIGIN_WITHIN_SECONDS)
+        state = await self.origins.find(application, name.visited_host, url, within_seconds=ORIGIN_WITHIN_SECONDS)
         return [state.notice] if state.notice is not None else []
 
     async def _find_own(self, application: Application, name: DomainName) -> Domain | None:

@@ -20,7 +20,7 @@ from common.enrolment import preparing
 from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
 from common.enrolment.preparing import Preparing
 from common.enrolment.request import EnrolmentRequest, cname_target_of
-from common.names import WILDCARD, DomainName, base_of, parse_enrollable
+from common.names import DomainName, parse_enrollable
 from common.settings import Settings
 
 _ASKED_PAUSE_SECONDS = 2.0
@@ -171,7 +171,7 @@ class PreparationService:
 
     def try_out(self, domain: str) -> str:
         """Return the curl command that asks an edge for the domain directly, without DNS."""
-        domain = f"www.{base_of(domain)}" if domain.startswith(WILDCARD) else domain
+        domain = parse_enrollable(domain).visited_host
         url = self.settings.https_url(domain)
         port = url.removeprefix(f"https://{domain}").strip("/:") or "443"
         servers = self.settings.service_servers

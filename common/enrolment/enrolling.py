@@ -28,6 +28,7 @@ from common.enrolment.outcome import Enrolled, EnrolmentCode, EnrolmentOutcome, 
 from common.enrolment.ownership import OwnershipClaim
 from common.enrolment.redirects import closes_loop
 from common.enrolment.request import EnrolmentPolicy, EnrolmentRequest, cname_target_of
+from common.names import DomainName
 
 _MOST_TRIES = 3
 
@@ -91,12 +92,12 @@ class Enrolling:
     ) -> EnrolmentRefused | None:
         """Refuse to secure a name whose origin does not answer."""
         url = rules.origin_of(request, application, own) if request.product == "secure" else None
-        return None if url is None else await self.check_reachable(application, request.name.text, url)
+        return None if url is None else await self.check_reachable(application, request.name, url)
 
-    async def check_reachable(self, application: Application, domain: str, url: str) -> EnrolmentRefused | None:
+    async def check_reachable(self, application: Application, name: DomainName, url: str) -> EnrolmentRefused | None:
         """Refuse an origin that does not answer."""
         try:
-            await self.ask_origin(url, domain, application)
+            await self.ask_origin(url, name.visited_host, application)
         except Unreachable as error:
             return EnrolmentRefused(EnrolmentCode.ORIGIN_UNREACHABLE, str(error))
         return None

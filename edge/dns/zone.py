@@ -6,8 +6,9 @@
                                 is cut off from Postgres), so that the resolver asks another edge
     any other name              REFUSED: there is no recursion
 
-A name that has no record of the kind asked for: no records, and the SOA. What is absent is remembered by resolvers for
-`TTL_SECONDS` only, since an order may begin at any moment.
+A name that has no record of the kind asked for: no records, and the SOA. Resolvers remember
+neither what is there nor what is absent, since an order may begin at any moment, and a domain's and its wildcard's run
+at once.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from edge.dns.messages import (
     write_text,
 )
 
-TTL_SECONDS: Final = 1
+TTL_SECONDS: Final = 0
 _ZONE_TTL_SECONDS: Final = 3600
 _TIMES: Final = (1, 3600, 600, 604_800, TTL_SECONDS)  # serial, refresh, retry, expire, minimum; no server copies it
 

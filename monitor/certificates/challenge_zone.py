@@ -14,7 +14,7 @@ from common.dynamic_updates import KeyRefused, ServerSilent, new_update, read_ke
 from common.settings import DnsUpdateTarget
 from monitor.certificates.issuer import IssuanceFailed
 
-_TTL_SECONDS = 1
+_TTL_SECONDS = 0  # a domain's order and its wildcard's may run at once: neither is to see a resolver's older answer
 
 
 class ChallengeZone:

@@ -15,6 +15,7 @@ import dns.dnssec
 import dns.message
 import dns.rcode
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from bench.lab.knot import Knot, find_knot
@@ -32,7 +33,7 @@ from common.domain_settings import DomainSettings
 from common.enrolment.delegations import Delegations
 from common.enrolment.eligibility import ServiceTargets
 from common.secrets import Keyring
-from common.settings import HostPort, load
+from common.settings import DnsUpdateTarget, HostPort, load
 from monitor.certificates.challenge_zone import ChallengeZone
 from monitor.certificates.dns_moved_away import DomainDnsCheck, Lead
 from monitor.certificates.issuer import IssuanceFailed
@@ -134,11 +135,19 @@ async def world(
         edge.end()
 
 
-async def enrol(database: Database) -> None:
+async def enrol(database: Database, *names: str) -> None:
     """As an operator's import does: the monitor looks at the DNS first."""
     async with database.transaction() as connection:
-        new = NewDomain(DOMAIN, "power", DomainSettings("https://origin.example"))
-        await domains.enrol_by_hand(connection, parts.APPLICATION, [new])
+        new = [NewDomain(each, "power", DomainSettings("https://origin.example")) for each in names or (DOMAIN,)]
+        await domains.enrol_by_hand(connection, parts.APPLICATION, new)
+
+
+def update_target(world: World) -> DnsUpdateTarget:
+    given = {"FRONTAGE_ACME_DNS_ZONE": ZONE, "FRONTAGE_ACME_DNS_UPDATE": f"{world.knot.address}=frontage:{SECRET}"}
+    settings = load(given)
+    assert settings.acme_dns_update is not None
+    assert SECRET not in repr(settings)
+    return settings.acme_dns_update
 
 
 async def last_error(database: Database) -> str:
@@ -159,6 +168,32 @@ async def test_domain_whose_challenge_is_delegated_has_its_certificate_wherever_
     assert domain["leads_here"] is (lead == "here")
     [row] = await parts.fetch(world.database, "select challenge_values from acme_delegations")
     assert row["challenge_values"] == [], "the values are answered while the order runs"
+
+
+@pytest.mark.parametrize(("world", "is_updated"), [("dns", False), ("update", True)], indirect=["world"])
+async def test_wildcard_and_the_name_it_is_of_have_their_certificates_by_one_record(
+    world: World, *, is_updated: bool
+) -> None:
+    """Both orders run at once, and the CA asks for both values at one name."""
+    if is_updated:
+        world.update_zone = ChallengeZone(ZONE, update_target(world)).write
+    wildcard = f"*.{DOMAIN}"
+    await world.delegate()
+    await enrol(world.database, DOMAIN, wildcard)
+    async with world.issuing():
+        for name in (DOMAIN, wildcard):
+            await parts.until_live(world.database, name)
+    rows = await parts.fetch(world.database, "select domain, chain from certificates order by domain")
+    leaves = {row["domain"]: x509.load_pem_x509_certificate(row["chain"].encode()) for row in rows}
+    names = {
+        domain: leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName) for domain, leaf in leaves.items()
+    }
+    assert {domain: found.value.get_values_for_type(x509.DNSName) for domain, found in names.items()} == {
+        DOMAIN: [DOMAIN],
+        wildcard: [wildcard],
+    }
+    [row] = await parts.fetch(world.database, "select challenge_values, wildcard_values from acme_delegations")
+    assert (row["challenge_values"], row["wildcard_values"]) == ([], [])
 
 
 async def test_delegation_to_another_applications_label_orders_nothing(world: World) -> None:
@@ -226,15 +261,12 @@ async def test_rehearsal_asks_the_zone_as_a_ca_would(world: World, expected: Ris
 async def test_name_server_of_the_operators_gets_the_records_by_signed_updates(world: World) -> None:
     await world.delegate()
     await enrol(world.database)
-    given = {"FRONTAGE_ACME_DNS_ZONE": ZONE, "FRONTAGE_ACME_DNS_UPDATE": f"{world.knot.address}=frontage:{SECRET}"}
-    settings = load(given)
-    assert settings.acme_dns_update is not None
-    assert SECRET not in repr(settings)
-    wrong = settings.acme_dns_update._replace(secret="d3Jvbmcgc2VjcmV0IG9mIHRoZSB6b25l")
+    target = update_target(world)
+    wrong = target._replace(secret="d3Jvbmcgc2VjcmV0IG9mIHRoZSB6b25l")
     with pytest.raises(IssuanceFailed, match="FRONTAGE_ACME_DNS_UPDATE"):
         await ChallengeZone(ZONE, wrong).write("a" * 32, ["value"])
 
-    world.update_zone = ChallengeZone(ZONE, settings.acme_dns_update).write
+    world.update_zone = ChallengeZone(ZONE, target).write
     async with world.issuing():
         await parts.until_live(world.database, DOMAIN)
     [row] = await parts.fetch(world.database, "select label from acme_delegations")

@@ -97,3 +97,13 @@ def delegate(service: Service, body: dict[str, Any]) -> None:
 async def events_of(partner: Partner) -> list[tuple[str, str | None]]:
     items = (await partner.call("GET", "/webhooks/events")).body["events"]
     return [(each["type"], each["payload"].get("power_status")) for each in reversed(items)]
+
+
+async def until_unwatched(service: Service) -> None:
+    """From then on no monitor looks at prepared domains, unless somebody asks for them."""
+
+    async def is_unwatched() -> bool:
+        later = "update preparations set due_at = now() + interval '1 day' where lease_until is null returning id"
+        return bool(await parts.fetch(service.database, later))
+
+    await until(is_unwatched)

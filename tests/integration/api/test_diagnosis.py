@@ -299,7 +299,7 @@ async def test_who_asks_must_say_who_and_what(service: Service) -> None:
         "%00",
         "com",
         "127.0.0.1",
-        "*.customer.test",
+        "*.*.customer.test",
         "a" * 300,
         "%F0%9F%98%80..test",
         "shop.customer.test%2F",

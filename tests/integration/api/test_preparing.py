@@ -21,6 +21,7 @@ from tests.integration.api.preparing import (
     prepare,
     show,
     until_state,
+    until_unwatched,
 )
 from tests.integration.monitor import parts
 from tests.timeouts import UNHURRIED
@@ -67,6 +68,7 @@ async def test_power_of_a_prepared_domain_whose_dns_has_turned_makes_it_active(s
     await until_state(partner, "prepared")
     refused = await partner.post(SHOP, "https://app.acme.example/new")
     assert (refused.status, refused.body["code"]) == (502, "not_eligible"), "its DNS leads elsewhere"
+    await until_unwatched(service)
     service.zone.replace(SHOP, "CNAME", "target-1.partner.test")
     assert (await partner.post(SHOP, "https://app.acme.example/new")).status == 200
     eligibility = (await partner.get(domain=SHOP)).body
