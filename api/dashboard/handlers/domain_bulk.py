@@ -23,7 +23,7 @@ from api.schemas.secure import SecureRemoval
 from common.accounts import Permission
 from common.db.applications import Application
 from common.errors import InvalidName
-from common.names import DomainName, parse_domain
+from common.names import DomainName, parse_enrollable
 
 _MOST_CHOSEN = 50
 """As many as a page of the list shows."""
@@ -116,6 +116,6 @@ def _parse(text: str) -> tuple[str, str, DomainName]:
     if product not in ("power", "secure", "monitor") or not is_id(application_id):
         raise web.HTTPBadRequest
     try:
-        return product, application_id, parse_domain(name)
+        return product, application_id, parse_enrollable(name)
     except InvalidName as error:
         raise web.HTTPBadRequest from error
