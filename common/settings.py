@@ -377,6 +377,7 @@ class Settings:
     edge_access_log_sample: Share = 1  # of the requests; statuses from 500 always
     edge_access_log_user_agent: Switch = True
     edge_access_log_format: LogFormat = "json"  # or nginx's "combined"
+    edge_request_ids: Switch = False  # all responses state their request's id, and all origins get it
 
     # Whom we may dial
     allow_private_addresses: Networks = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 from random import getrandbits
@@ -15,6 +15,7 @@ from edge.http.request import RequestHead
 
 _GIVEN: Final = re.compile(rb"\r\nx-request-id:[ \t]*([!-~]{1,128})[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
 _IDS: Final = Struct("8s" * 256)
+_NAMED: Final = b"\r\nx-request-id:"
 _NAMES: Final = frozenset({b"x-request-id", b"x_request_id"})
 
 
@@ -37,12 +38,42 @@ def given_id(head: RequestHead) -> str | None:
 
 def without_id(head: RequestHead) -> RequestHead:
     """Return the head without ids of its own: ours is stated instead."""
-    kept = head.kept.lower()
-    if not any(b"\r\n" + name + b":" in kept for name in _NAMES):
+    if not _states_id(head.kept):
         return head
     return replace(head, kept=fields.without(head.kept, _NAMES))
 
 
-def with_id(upstream_head: bytes, request_id: str) -> bytes:
-    """Return the head composed for the origin, with the id in it."""
-    return b"".join((upstream_head[:-2], b"X-Request-Id: ", request_id.encode(), b"\r\n\r\n"))
+def identify(
+    head: RequestHead, upstream_head: bytes, new_id: Callable[[], str], *, is_trusted: bool
+) -> tuple[str, bytes]:
+    """Return the request's id, and the head composed for the origin with it.
+
+    `is_trusted`: a proxy may state the id; other clients' ids are not in the head.
+    """
+    if is_trusted:
+        given = given_id(head)
+        if given is not None:
+            return given, upstream_head
+        if _states_id(upstream_head):
+            upstream_head = fields.without(upstream_head, _NAMES)
+    request_id = new_id()
+    return request_id, _with_id(upstream_head, request_id)
+
+
+def stated(response_head: bytes, request_id: str) -> bytes:
+    """Return a response's head, to the empty line, with the id in it; one that the origin states stands."""
+    return response_head if _NAMED in response_head.lower() else _with_id(response_head, request_id)
+
+
+def field(request_id: str) -> bytes:
+    """Return the field that states the id."""
+    return b"\r\nX-Request-Id: " + request_id.encode()
+
+
+def _states_id(block: bytes) -> bool:
+    lowered = block.lower()
+    return any(b"\r\n" + name + b":" in lowered for name in _NAMES)
+
+
+def _with_id(head: bytes, request_id: str) -> bytes:
+    return b"".join((head[:-2], b"X-Request-Id: ", request_id.encode(), b"\r\n\r\n"))

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import cast
 
+from edge.http import request_ids
 from edge.http.error_responses import ErrorResponse
 from edge.http.forwarded import Client, address_of
 from edge.http.request import RequestHead
@@ -22,6 +23,7 @@ from edge.proxy.connection_states import ENDED, OPEN, PAUSED, READING, Connectio
 from edge.proxy.exchange import Exchange
 from edge.proxy.log_lines import LoggedConnection
 from edge.proxy.worker_context import WorkerContext
+from edge.routing.respond import Reply
 from edge.transport.disconnect import client_disconnected
 from edge.transport.lingering import linger
 from edge.transport.tls_stream import TlsStream
@@ -204,6 +206,23 @@ class AcceptedConnection(asyncio.Protocol):
             else:
                 exchange.cancel()
 
+    # Responses of the edge's own --------------------------------------------------------------------------
+
+    def identify(self, head: RequestHead | None) -> str:
+        """Return the id of a request without an exchange: a trusted proxy's own, or a new one."""
+        given = request_ids.given_id(head) if head is not None and self._client.is_trusted else None
+        return given or self._worker.new_request_id()
+
+    def _render(self, reply: Reply, head: RequestHead, *, close: bool) -> bytes:
+        """Return a reply as HTTP/1.1 has it, and log it."""
+        worker, request_id = self._worker, self.identify(head)
+        fields = worker.date_field()
+        if worker.exchanges.states_request_ids:
+            fields += request_ids.field(request_id)
+        response = reply.render(fields, close=close, head_only=head.method == b"HEAD")
+        self._log(reply.status, head, request_id, len(response))
+        return response
+
     # The access log ---------------------------------------------------------------------------------------
 
     def _log(
@@ -219,7 +238,6 @@ class AcceptedConnection(asyncio.Protocol):
         if access_log is not None:
             if self._logged is None:
                 self._logged = LoggedConnection(self._client, self.scheme, self._tls_version(), self.protocol)
-            request_id = request_id or self._worker.new_request_id()
             access_log.write(self._logged, status, request_id, head, bytes_down, exchange, refusal)
 
     def _tls_version(self) -> str:

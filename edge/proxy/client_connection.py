@@ -224,11 +224,10 @@ class ClientConnection(RespondingConnection):
         head, route, upstream_head = forward.head, forward.route, forward.upstream_head
         if route.signing is not None:
             upstream_head = sign(route.signing, head, upstream_head, worker.unix_seconds())
-        if worker.access_log is not None:
-            given = request_ids.given_id(head) if self._client.is_trusted else None
-            self._request_id = given or worker.new_request_id()
-            if given is None:
-                upstream_head = request_ids.with_id(upstream_head, self._request_id)
+        if worker.assigns_request_ids:
+            self._request_id, upstream_head = request_ids.identify(
+                head, upstream_head, worker.new_request_id, is_trusted=self._client.is_trusted
+            )
         elif self._request_id:
             self._request_id = ""
         self.bytes_down = 0

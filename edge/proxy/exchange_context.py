@@ -32,4 +32,5 @@ class ExchangeContext:
     time: Callable[[], float]  # monotonic
     date_field: Callable[[], bytes]  # the time of day, as a response states it
     unix_seconds: Callable[[], int]
+    states_request_ids: bool  # to clients
     is_draining: bool = False  # each response is to be its connection's last

@@ -345,11 +345,10 @@ class Http2ClientConnection(AcceptedConnection):
         if route.signing is not None:
             upstream_head = sign(route.signing, head, upstream_head, worker.unix_seconds())
         request_id = ""
-        if worker.access_log is not None:
-            given = request_ids.given_id(head) if self._client.is_trusted else None
-            request_id = given or worker.new_request_id()
-            if given is None:
-                upstream_head = request_ids.with_id(upstream_head, request_id)
+        if worker.assigns_request_ids:
+            request_id, upstream_head = request_ids.identify(
+                head, upstream_head, worker.new_request_id, is_trusted=self._client.is_trusted
+            )
         make = BufferedExchange if head.fields.body and route.buffer_uploads_bytes else Exchange
         exchange = make(stream, worker.exchanges, head, route, upstream_head, worker.loop.time())
         stream.begin(exchange, request_id, is_complete=is_complete)
@@ -388,10 +387,6 @@ class Http2ClientConnection(AcceptedConnection):
             self._waiting.remove(stream)
 
     # Called by streams ------------------------------------------------------------------------------------
-
-    def new_request_id(self) -> str:
-        """Return an id for a request."""
-        return self._worker.new_request_id()
 
     def forget_request(self) -> None:
         """Decide upon the last request anew when it comes again."""
@@ -464,14 +459,13 @@ class Http2ClientConnection(AcceptedConnection):
         """
         worker = self._worker
         worker.counters.refusal(refusal.code)
-        request_id = stream.request_id
+        request_id = stream.identify(head)
         response = render_refusal(worker, refusal, head, raw, request_id, close=False)
         self._log(refusal.status, head, request_id, len(response), exchange, refusal)
         self._send_own(stream, response)
 
     def _reply(self, stream: Http2Stream, reply: Reply, head: RequestHead) -> None:
-        response = reply.render(self._worker.date_field(), close=False, head_only=head.method == b"HEAD")
-        self._log(reply.status, head, "", len(response))
+        response = self._render(reply, head, close=False)
         self._send_own(stream, response)
 
     def _send_own(self, stream: Http2Stream, response: bytes) -> None:

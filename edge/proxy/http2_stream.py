@@ -135,9 +135,13 @@ class Http2Stream(Stream):
 
     @property
     def request_id(self) -> str:
-        """Return the request's id; without an access log it is made when it is first needed."""
+        """Return the request's id."""
+        return self.identify(self.exchange.head if self.exchange is not None else None)
+
+    def identify(self, head: RequestHead | None) -> str:
+        """Return the id of the request with this head; where requests are not assigned one it is made when needed."""
         if not self._request_id:
-            self._request_id = self._connection.new_request_id()
+            self._request_id = self._connection.identify(head)
         return self._request_id
 
     def write_interim(self, head: bytes) -> None:

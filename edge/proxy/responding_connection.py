@@ -32,10 +32,10 @@ class RespondingConnection(AcceptedConnection):
     def request_id(self) -> str:
         """Return the id of the request in progress.
 
-        Without an access log it is made when it is first needed.
+        Where requests are not assigned one it is made when it is first needed.
         """
         if not self._request_id:
-            self._request_id = self._worker.new_request_id()
+            self._request_id = self.identify(next((exchange.head for exchange in self.exchanges()), None))
         return self._request_id
 
     def write(self, data: bytes) -> None:
@@ -81,7 +81,7 @@ class RespondingConnection(AcceptedConnection):
         worker = self._worker
         worker.counters.refusal(refusal.code)
         is_whole = head is not None and head.fields.body == 0 if exchange is None else exchange.request_is_complete
-        request_id = (self._request_id if exchange is not None else "") or worker.new_request_id()
+        request_id = (self._request_id if exchange is not None else "") or self.identify(head)
         close = refusal.close or not is_whole or not self._can_keep_alive(head)
         response = render_refusal(worker, refusal, head, raw, request_id, close=close)
         self._log(refusal.status, head, request_id, len(response), exchange, refusal)
@@ -89,8 +89,7 @@ class RespondingConnection(AcceptedConnection):
 
     def _reply(self, reply: Reply, head: RequestHead) -> None:
         close = head.fields.body != 0 or not self._can_keep_alive(head)
-        response = reply.render(self._worker.date_field(), close=close, head_only=head.method == b"HEAD")
-        self._log(reply.status, head, "", len(response))
+        response = self._render(reply, head, close=close)
         self._write_own(response, close=close)
 
     def _write_own(self, response: bytes, *, close: bool) -> None:

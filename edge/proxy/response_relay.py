@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from typing import Final
 
-from edge.http import response, upgrade
+from edge.http import request_ids, response, upgrade
 from edge.http.compression import compress
 from edge.http.error_responses import ORIGIN_INVALID, Rejected
 from edge.http.incomplete import check_incomplete_response
@@ -151,12 +151,13 @@ class ResponseRelay(RequestRelay):
         """Return the response and its rewritten head; None where the template does not read it."""
         if raw[template.tail] != template.end or raw[template.lead] != template.beginning:
             return None
-        head, keep_alive, date_field = self.head, self._client_keeps_alive, self._context.date_field
+        head, keep_alive, context = self.head, self._client_keeps_alive, self._context
         if template.is_redirect and head.target[1:2] in (b"", b"?"):  # `_request_other_root` may have to
             return None
         client, route = self.client, self.route
-        fill = client.fill_head if route.response_policy is None else operator.mod  # `add_fields` takes text
-        return template.rewrite(raw, head, route, client.scheme, date_field, fill, keep_alive=keep_alive)
+        adds_fields = route.response_policy is not None or context.states_request_ids  # `_respond`, to text
+        fill = operator.mod if adds_fields else client.fill_head
+        return template.rewrite(raw, head, route, client.scheme, context.date_field, fill, keep_alive=keep_alive)
 
     def _rewrite(
         self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection | None, *, keep_alive: bool
@@ -203,6 +204,8 @@ class ResponseRelay(RequestRelay):
 
     def _respond(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
         """Send the final head to the client; `data` follows it."""
+        if self._context.states_request_ids:
+            sent = request_ids.stated(sent, self.client.request_id)
         if answer.status == 101:
             self._open_tunnel(answer, sent, data)
             return

@@ -156,8 +156,10 @@ class WorkerContext:
             loop.time,
             self.date_field,
             self.unix_seconds,
+            settings.edge_request_ids,
         )
         self.access_log = _access_log(settings)
+        self.assigns_request_ids = self.listening_https.assigns_request_ids
         self.new_request_id = request_ids.new_ids().__next__
         self._heap_trimmer = HeapTrimmer(find_heap(), self.now)
         self._ticking = loop.call_later(TICK_SECONDS, self._tick)
@@ -353,5 +355,5 @@ def _listening(settings: Settings, bounds: WorkerLimits, *, secure: bool) -> Lis
         redirects_to_https=settings.edge_https_redirect,
         ports=Ports(settings.edge_http.port, settings.edge_https.port),
         max_body_bytes=bounds.max_body_bytes,
-        assigns_request_ids=settings.edge_access_log != OFF,
+        assigns_request_ids=settings.edge_request_ids or settings.edge_access_log != OFF,
     )

@@ -54,13 +54,13 @@ class Reply(NamedTuple):
     fields: bytes
     body: bytes = b""
 
-    def render(self, date_field: bytes, *, close: bool, head_only: bool) -> bytes:
-        """Return the whole response."""
+    def render(self, fields: bytes, *, close: bool, head_only: bool) -> bytes:
+        """Return the whole response, with more fields: Date, and others."""
         return b"HTTP/1.1 %d %b%b%b\r\nContent-Length: %d%b\r\n\r\n%b" % (
             self.status,
             status_phrase(self.status).encode(),
             self.fields,
-            date_field,
+            fields,
             len(self.body),
             b"\r\nConnection: close" if close else b"",
             b"" if head_only else self.body,
