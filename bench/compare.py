@@ -152,7 +152,7 @@ async def _compare(
         async with contextlib.AsyncExitStack() as stack:
             with Progress(console=console, transient=True) as progress:
                 task = progress.add_task("starting", total=steps)
-                sites = await stack.enter_async_context(_origins(Path(name)))
+                sites = await stack.enter_async_context(origins(Path(name)))
                 started = [(peer.name, await _start(stack, peer, sites, chosen, Path(name))) for peer in peers]
                 loads = _Loads(Path(name))
                 for _ in range(rounds):
@@ -203,7 +203,7 @@ def _require(peers: Sequence[Peer]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _origins(directory: Path) -> AsyncIterator[Sites]:
+async def origins(directory: Path) -> AsyncIterator[Sites]:
     """Run the origins for the block: nginx for HTTP, our own for WebSockets."""
     files, certificates = await asyncio.to_thread(_lay_out, directory)
     port, secure_port, socket_port = free_ports(3)
