@@ -69,6 +69,8 @@ class Application(TypedDict):
     maintenance: bool
     bufferUploadsBytes: int | None
     http2: bool
+    minimumTls: applications.MinimumTls
+    """Of domains that state none themselves."""
     errorStatus: applications.ErrorStatus
     """Of refused changes of Power and Secure: always 502, or as HTTP has them."""
     responsePolicy: ResponsePolicy | None
@@ -158,6 +160,7 @@ def application_answer(
         "maintenance": application.maintenance,
         "bufferUploadsBytes": application.buffer_uploads_bytes,
         "http2": application.http2,
+        "minimumTls": application.minimum_tls,
         "errorStatus": application.error_status,
         "responsePolicy": response_policy(application.response_policy),
         "metadataFields": list(application.metadata_fields),

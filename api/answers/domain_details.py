@@ -49,7 +49,7 @@ class VisitorRules(TypedDict):
     """Addresses and networks that may not, whatever is allowed."""
     rateLimit: RateLimit | None
     minimumTls: Literal["1.2", "1.3"] | None
-    """The oldest version of TLS that is spoken; null: 1.2."""
+    """The oldest version of TLS that is spoken; null: its application's."""
 
 
 class DomainDetails(TypedDict):

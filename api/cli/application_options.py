@@ -38,6 +38,13 @@ class ServiceAuthOption(StrEnum):
     CANCEL = "cancel"
 
 
+class MinimumTlsOption(StrEnum):
+    """The oldest version of TLS."""
+
+    TLS_1_2 = "1.2"
+    TLS_1_3 = "1.3"
+
+
 class ErrorStatusOption(StrEnum):
     """The status of refused changes of Power and Secure."""
 
@@ -260,6 +267,12 @@ OriginVerify = Annotated[Switch | None, typer.Option(help="Verify the origin's c
 Http2 = Annotated[
     Switch | None,
     typer.Option("--http2", help="Offer browsers HTTP/2 at the application's domains; off offers HTTP/1.1 only."),
+]
+MinimumTls = Annotated[
+    MinimumTlsOption | None,
+    typer.Option(
+        "--minimum-tls", help="The oldest version of TLS that edges speak, at domains that state none themselves."
+    ),
 ]
 ErrorStatus = Annotated[ErrorStatusOption | None, typer.Option(help=_ERROR_STATUS_HELP)]
 NewErrorStatus = Annotated[ErrorStatusOption, typer.Option("--error-status", help=_ERROR_STATUS_HELP)]

@@ -15,7 +15,7 @@ from api.rules.application_settings import MOST_ROOT_PATHS
 from api.rules.application_tokens import SecretChange, ServiceAuthChange
 from api.rules.response_policy import LONGEST_HSTS_SECONDS, MOST_FIELDS, Compression, ReferrerPolicy
 from api.schemas.bodies import Strict
-from common.db.applications import ErrorStatus, SendHost
+from common.db.applications import ErrorStatus, MinimumTls, SendHost
 
 Tier = Literal["basic", "premium", "enterprise"]
 
@@ -60,6 +60,7 @@ class ApplicationChange(Strict):
     maintenance: bool | None = None
     buffer_uploads_bytes: int | None = Field(None, ge=0)
     http2: bool | None = None
+    minimum_tls: MinimumTls | None = None
     error_status: ErrorStatus | None = None
     error_page: str | None = None
     response_policy: ResponsePolicyBody | None = None

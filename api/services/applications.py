@@ -244,6 +244,7 @@ class ApplicationService:
             "origin_verify": bool,
             "maintenance": bool,
             "http2": bool,
+            "minimum_tls": str,
             "error_status": str,
             "response_policy": read_response_policy,
             "metadata_fields": rules.read_metadata_fields,

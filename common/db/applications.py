@@ -27,6 +27,9 @@ from common.db import locks, ownership, webhook_endpoints
 from common.db.target_contests import CnameTargetTaken, TargetContest, find_contests
 from common.enrolment.ownership import is_lost_target, lost_target
 
+MinimumTls: TypeAlias = Literal["1.2", "1.3"]
+"""The oldest version of TLS that edges speak with visitors."""
+
 SendHost: TypeAlias = Literal["origin", "customer"]
 """The name that edges send in Host to the origin: the origin's own or the customer's."""
 
@@ -36,7 +39,7 @@ ErrorStatus: TypeAlias = Literal["502", "http"]
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
     tier, client_secret, webhook_secret, service_auth, next_service_auth, created_at, deleting_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance, connect,
-    buffer_uploads_bytes, http2, error_status, response_policy, metadata_fields, organisation_id,
+    buffer_uploads_bytes, http2, minimum_tls, error_status, response_policy, metadata_fields, organisation_id,
     secret_generation,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
     case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
@@ -119,6 +122,7 @@ class Application:
     secret_generation: int = 1
     suspension: Suspension | None = None
     http2: bool = True
+    minimum_tls: MinimumTls = "1.2"
     error_status: ErrorStatus = "502"
     response_policy: Mapping[str, Any] | None = None
     metadata_fields: tuple[str, ...] = ()
@@ -144,6 +148,7 @@ class ApplicationChanges(TypedDict, total=False):
     connect: bool
     buffer_uploads_bytes: int | None
     http2: bool
+    minimum_tls: MinimumTls
     error_status: ErrorStatus
     response_policy: dict[str, Any] | None
     metadata_fields: tuple[str, ...]
@@ -330,6 +335,7 @@ def settings_of(application: Application) -> dict[str, Any]:
         "connect": application.connect,
         "buffer_uploads_bytes": application.buffer_uploads_bytes,
         "http2": application.http2,
+        "minimum_tls": application.minimum_tls,
         "error_status": application.error_status,
         "response_policy": application.response_policy,
         "metadata_fields": application.metadata_fields,

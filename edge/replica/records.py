@@ -77,6 +77,7 @@ class ApplicationRecord(_Record, frozen=True):
     maintenance: bool = False
     buffer_uploads_bytes: Annotated[int, Meta(gt=0)] | None = None
     http2: bool = True
+    minimum_tls: Literal["1.2", "1.3"] | None = None
     response_policy: ResponsePolicyRecord | None = None
     metadata_fields: tuple[str, ...] = ()
 

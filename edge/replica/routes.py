@@ -56,24 +56,27 @@ class TlsOptions(NamedTuple):
 def read_tls_options(reader: RecordReader, domain: str) -> TlsOptions:
     """Return the options of the application that has the domain in the replica now.
 
-    There is no application where the route's record is missing or unusable; an unusable application offers HTTP/2.
+    There is no application where the route's record is missing or unusable; an unusable application has the defaults.
+    A domain's own minimum version of TLS holds before its application's.
     """
     for product in _PRODUCTS:
         content = reader.get_raw("route", f"{product}/{domain}")
         if content is not None:
             with suppress(RecordUnusable):
                 record = read_record(RouteRecord, content)
-                needs_tls13 = record.visitors is not None and record.visitors.minimum_tls == "1.3"
-                return TlsOptions(record.application_id, _offers_http2(reader, record.application_id), needs_tls13)
+                application = _find_application(reader, record.application_id)
+                minimum = (record.visitors and record.visitors.minimum_tls) or application.minimum_tls
+                return TlsOptions(record.application_id, application.http2, minimum == "1.3")
     return TlsOptions(None)
 
 
-def _offers_http2(reader: RecordReader, application_id: str) -> bool:
+def _find_application(reader: RecordReader, application_id: str) -> ApplicationRecord:
+    """Return the application, with the defaults where it is missing or unusable."""
     content = reader.get_raw("application", application_id)
     if content is not None:
         with suppress(RecordUnusable):
-            return read_record(ApplicationRecord, content).http2
-    return True
+            return read_record(ApplicationRecord, content)
+    return ApplicationRecord()
 
 
 @dataclass(slots=True)

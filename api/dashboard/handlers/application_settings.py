@@ -69,7 +69,10 @@ class SettingsPages:
                 "fields": read_lines,
                 "compression": lambda text: one_of(*get_args(Compression))(text or "off"),  # of an earlier page
             },
-            "visitors": {"http2": lambda text: text == "on"},
+            "visitors": {
+                "http2": lambda text: text == "on",
+                "minimum_tls": lambda text: "1.3" if text == "on" else "1.2",
+            },
             "maintenance": {"maintenance": lambda text: text == "on"},
             "operator": {
                 "tier": one_of(*_TIERS),
@@ -185,6 +188,7 @@ def _values(application: Application) -> dict[str, Any]:
         "buffer_uploads_bytes": rules.write_upload_size(application.buffer_uploads_bytes),
         "metadata_fields": " ".join(application.metadata_fields),
         "http2": "on" if application.http2 else "",
+        "minimum_tls": "on" if application.minimum_tls == "1.3" else "",
         **_response_values(application.response_policy or {}),
         "error_status": "on" if application.error_status == "http" else "",
         "connect": "on" if application.connect else "",

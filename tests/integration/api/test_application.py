@@ -53,6 +53,7 @@ async def test_settings_are_changed_and_what_is_left_out_stays(service: Service)
         "maintenance": True,
         "bufferUploadsBytes": 1024,
         "http2": False,
+        "minimumTls": "1.3",
         "errorPage": "<h1>{{status}}</h1>",
     }
     assert (await put(partner, **changes)).status == 200

@@ -108,7 +108,7 @@ def test_options_about_the_origin_and_its_absence_are_set_shown_and_taken_away(
     after = frontage(
         "app", "set", id_, "--send-host", "customer", "--origin-server-name", "Origin.Example.", "--origin-verify",
         "off", "--maintenance", "on", "--error-page", str(page), "--buffer-uploads", "10m",
-        "--http2", "off",
+        "--http2", "off", "--minimum-tls", "1.3",
     )  # fmt: skip
     assert after == before | {
         "sendHost": "customer",
@@ -117,6 +117,7 @@ def test_options_about_the_origin_and_its_absence_are_set_shown_and_taken_away(
         "maintenance": "on",
         "bufferUploadsBytes": 10_485_760,
         "http2": "off",
+        "minimumTls": "1.3",
         "errorPageBytes": page.stat().st_size,
     }
     assert after in frontage("app", "list")
@@ -124,7 +125,7 @@ def test_options_about_the_origin_and_its_absence_are_set_shown_and_taken_away(
     back = frontage(
         "app", "set", id_, "--send-host", "origin", "--origin-server-name", "none", "--origin-verify", "on",
         "--maintenance", "off", "--error-page", "none", "--buffer-uploads", "off",
-        "--http2", "on",
+        "--http2", "on", "--minimum-tls", "1.2",
     )  # fmt: skip
     assert back == before
 

@@ -34,6 +34,7 @@ async def test_options_are_read_as_they_were_set_and_reach_the_feed(database: Da
             maintenance=True,
             buffer_uploads_bytes=5,
             http2=False,
+            minimum_tls="1.3",
         )
         assert stored is not None
         one = stored.application
@@ -47,7 +48,7 @@ async def test_options_are_read_as_they_were_set_and_reach_the_feed(database: Da
     record = orjson.loads(content or "")
     assert record.items() >= {
         "send_host": "customer", "origin_server_name": "o.test", "origin_verify": False, "maintenance": True,
-        "buffer_uploads_bytes": 5, "http2": False,
+        "buffer_uploads_bytes": 5, "http2": False, "minimum_tls": "1.3",
     }.items()  # fmt: skip
 
 

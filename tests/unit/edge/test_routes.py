@@ -270,6 +270,7 @@ APPLICATIONS = st.fixed_dictionaries(
         "origin_verify": JSON,
         "maintenance": JSON,
         "http2": JSON,
+        "minimum_tls": JSON,
         "buffer_uploads_bytes": JSON,
         **dict.fromkeys(("service_auth", "signature_key", "previous_signature_key"), JSON),
         "previous_signature_until": JSON,
