@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
@@ -59,6 +59,13 @@ def _metadata(given: dict[str, str]) -> dict[str, str]:
 
 Metadata = Annotated[dict[str, str], AfterValidator(_metadata)]
 
+_WORDS: Final = {
+    "model_type": "must be an object",
+    "dict_type": "must be an object",
+    "extra_forbidden": "there is no such field",
+}
+"""What is said in place of the library's words, which name classes of ours or speak of inputs, by type of error."""
+
 
 def parse_body(raw: bytes, schema: type[Body], not_understood: Refusal, *, context: Any = None) -> Body:
     """Parse a body of this schema. Raises: `Refused`.
@@ -108,4 +115,4 @@ def _refused(schema: type[Strict], error: ValidationError, not_understood: Refus
 def first_of(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
     """Return where the first thing that is wrong lies, and what it is."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return first["loc"], first["msg"].removeprefix("Value error, ")
+    return first["loc"], _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")

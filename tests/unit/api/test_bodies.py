@@ -85,6 +85,21 @@ def test_a_product_without_its_domain_is_not_valid(schema: type[Strict], body: d
     assert caught.value.refusal is DOMAIN_NOT_VALID
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "hint"),
+    [
+        ("visitors", [], "must be an object"),
+        ("metadata", "x", "must be an object"),
+        ("visitors", {"rate": 1}, "visitors.rate: there is no such field"),
+    ],
+)
+def test_a_hint_names_no_class_of_ours(field: str, value: object, hint: str) -> None:
+    body = {"domain": "a.example", "applicationUrl": "https://a.example", field: value}
+    with pytest.raises(Refused) as caught:
+        parse_body(orjson.dumps(body), PowerBody, INVALID_PRODUCT_BODY)
+    assert caught.value.hint == hint
+
+
 def test_a_hint_says_where_in_a_field() -> None:
     body = {"domain": "a.example", "applicationUrl": "https://a.example", "powerRootPathAccess": ["/a", "/b c"]}
     with pytest.raises(Refused) as caught:
