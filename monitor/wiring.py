@@ -25,6 +25,7 @@ from common.enrolment.eligibility import ServiceTargets
 from common.enrolment.enrolling import Enrolling
 from common.enrolment.ownership import OwnNames
 from common.enrolment.preparing import Preparing
+from common.errors import OperatorError
 from common.logs import get_logger
 from common.origin_probe import OriginProbe
 from common.secrets import Keyring
@@ -32,9 +33,9 @@ from common.settings import Settings
 from monitor.batches.processing import Processing
 from monitor.certificates.challenge_zone import ChallengeZone
 from monitor.certificates.dns_moved_away import DomainDnsCheck
-from monitor.certificates.internal import open_internal, root_path
+from monitor.certificates.internal import InternalIssuer, open_internal, root_path
 from monitor.certificates.issuance import Issuance
-from monitor.certificates.issuer import Issuer
+from monitor.certificates.issuer import IssuanceFailed, Issuer
 from monitor.certificates.journal import UpdateZone
 from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTINE_AT_ONCE, Precedence
 from monitor.certificates.queue import make_runner as make_order_runner
@@ -103,6 +104,17 @@ class MonitorWiring:
     def _edge_probe(self) -> HttpEdgeProbe:
         return HttpEdgeProbe(self.keyring, probing_policy(self.settings))
 
+    @cached_property
+    def _internal_issuer(self) -> InternalIssuer:
+        return open_internal(self.settings.state_dir, self.keyring, self.clock)
+
+    def _test_issuer(self) -> InternalIssuer:
+        """Return the issuer of applications for tests. Raises: `IssuanceFailed`."""
+        try:
+            return self._internal_issuer
+        except OperatorError as error:
+            raise IssuanceFailed(str(error), kind="unavailable") from error
+
     @asynccontextmanager
     async def open_issuer(self) -> AsyncIterator[tuple[Issuer, str]]:
         """Open the issuer for the block, with its authority as `common.db.monitor_nodes.MonitorNode.issuer`."""
@@ -114,7 +126,7 @@ class MonitorWiring:
             async with open_acme(settings, self.database, self.keyring, self.clock) as issuers:
                 yield issuers, f"acme {', '.join(settings.acme_directory)}"
             return
-        issuer = open_internal(settings.state_dir, self.keyring, self.clock)
+        issuer = self._internal_issuer
         _log.info("clients that trust this root accept our certificates", root=str(root_path(settings.state_dir)))
         yield issuer, f"internal {issuer.root_fingerprint}"
 
@@ -130,6 +142,7 @@ class MonitorWiring:
             self.random,
             find_lead=dns_check,
             is_delegated=dns_check.is_delegated,
+            test_issuer=self._test_issuer,
             update_zone=self._update_zone,
             rehearse=self._rehearse(),
             limits=Limits.of(self.settings),

@@ -83,6 +83,8 @@ class Application(TypedDict):
     serviceAuth: ServiceAuth
     signature: Literal["off", "on"]
     organisationId: str | None
+    test: bool
+    """Made for tests: no public CA issues for its domains."""
     deleting: Deleting | None
     """Null unless it is being deleted."""
     suspended: Suspended | None
@@ -97,6 +99,8 @@ class ListedApplication(TypedDict):
     name: str
     cnameTarget: str
     organisationId: str | None
+    test: bool
+    """Made for tests."""
     deletingSince: datetime | None
     suspendedSince: datetime | None
     createdAt: datetime
@@ -170,6 +174,7 @@ def application_answer(
         "serviceAuth": service_auth_of(application),
         "signature": signature_of(application),
         "organisationId": application.organisation_id,
+        "test": application.is_test,
         "deleting": deleting,
         "suspended": _suspended(application),
         "createdAt": application.created_at,
@@ -204,6 +209,7 @@ def listed_application(application: applications.Application) -> ListedApplicati
         "name": application.name,
         "cnameTarget": application.cname_target,
         "organisationId": application.organisation_id,
+        "test": application.is_test,
         "deletingSince": application.deleting_at,
         "suspendedSince": application.suspension and application.suspension.since,
         "createdAt": application.created_at,

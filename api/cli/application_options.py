@@ -276,6 +276,10 @@ MinimumTls = Annotated[
 ]
 ErrorStatus = Annotated[ErrorStatusOption | None, typer.Option(help=_ERROR_STATUS_HELP)]
 NewErrorStatus = Annotated[ErrorStatusOption, typer.Option("--error-status", help=_ERROR_STATUS_HELP)]
+Test = Annotated[
+    bool,
+    typer.Option("--test", help="Made for tests, which it stays: the internal authority issues for its domains."),
+]
 ResponsePolicy = Annotated[
     str | None,
     typer.Option(

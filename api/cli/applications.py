@@ -35,6 +35,7 @@ def create(
     webhook_url: options.WebhookUrl = None,
     organisation: options.Organisation = None,
     error_status: options.NewErrorStatus = options.ErrorStatusOption.ALWAYS_502,
+    test: options.Test = False,
     _: AlwaysJson = False,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
@@ -45,7 +46,7 @@ def create(
 
     status: ErrorStatus = "http" if error_status is options.ErrorStatusOption.HTTP else "502"
     new = NewApplicationSettings(
-        name, cname_target, secure_cname_target, application_url, webhook_url, organisation, status
+        name, cname_target, secure_cname_target, application_url, webhook_url, organisation, status, test
     )
 
     async def work(services: CommandServices) -> MadeApplication:
@@ -364,6 +365,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "errorPageBytes": error_page_bytes,
         "tier": application.tier,
         "organisationId": application.organisation_id,
+        "test": application.is_test,
         "previousSecretWorks": application.previous_client_secret is not None,
         "createdAt": _time(application.created_at),
         "deletingSince": _time(application.deleting_at),

@@ -53,6 +53,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(f"{_APPLICATION}/settings", "general", "Change settings", "changeApplication", "app set"),
     Action(f"{_APPLICATION}/settings", "origin", "Change how the origin is asked", "changeApplication", "app set"),
     Action(f"{_APPLICATION}/settings", "responses", "Choose what responses carry", "changeApplication", "app set"),
+    Action(f"{_APPLICATION}/settings", "visitors", "Choose how visitors connect", "changeApplication", "app set"),
     Action(f"{_APPLICATION}/settings", "api", "Choose the statuses of refusals", "changeApplication", "app set"),
     Action(f"{_APPLICATION}/settings", "maintenance", "Turn maintenance on and off", "changeApplication", "app set"),
     Action(f"{_APPLICATION}/settings", "error_page", "Set the error page", "changeApplication", "app set"),

@@ -71,7 +71,7 @@ class ApplicationCreation(Strict):
     """POST /applications.
 
     `organisationId`: the organisation that it belongs to. Left out, it is the only one that the user owns; an
-    operator's application then belongs to none.
+    operator's application then belongs to none. `test`: for tests, which it stays.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", alias_generator=to_camel)
@@ -83,6 +83,7 @@ class ApplicationCreation(Strict):
     webhook_url: str | None = None
     organisation_id: str | None = None
     error_status: ErrorStatus | None = None
+    test: bool = False
 
 
 class OperatorChange(Strict):

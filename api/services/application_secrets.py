@@ -46,6 +46,7 @@ async def make_application(
     webhook_url: str | None = None,
     organisation_id: str | None = None,
     error_status: db.ErrorStatus = "502",
+    is_test: bool = False,
 ) -> MadeApplication:
     """Make an application with its secrets; settings as `api.rules.application_settings` reads them.
 
@@ -65,6 +66,7 @@ async def make_application(
             webhook_url=webhook_url,
             organisation_id=organisation_id,
             error_status=error_status,
+            is_test=is_test,
         ),
     )
     return made

@@ -73,6 +73,7 @@ class NewSettings(TypedDict, total=False):
     application_url: str | None
     webhook_url: str | None
     error_status: ErrorStatus
+    is_test: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class ApplicationService:
             "application_url": read.get("application_url"),
             "webhook_url": read.get("webhook_url"),
             "error_status": read.get("error_status", "502"),
+            "is_test": body.test,
         }
         try:
             made = await self.create(rights, _organisation_of(rights, body), settings)

@@ -40,6 +40,7 @@ class NewApplicationSettings:
     webhook_url: str | None = None
     organisation: str | None = None
     error_status: ErrorStatus = "502"
+    is_test: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class OperatorApplications:
                     webhook_url=new.webhook_url,
                     organisation_id=await _organisation_id(connection, new.organisation),
                     error_status=new.error_status,
+                    is_test=new.is_test,
                 )
             except CnameTargetTaken as error:
                 raise Refused(CNAME_TARGET_TAKEN, hint=str(error)) from error

@@ -39,7 +39,7 @@ ErrorStatus: TypeAlias = Literal["502", "http"]
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
     tier, client_secret, webhook_secret, service_auth, next_service_auth, created_at, deleting_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance, connect,
-    buffer_uploads_bytes, http2, minimum_tls, error_status, response_policy, metadata_fields, organisation_id,
+    buffer_uploads_bytes, http2, minimum_tls, error_status, response_policy, metadata_fields, organisation_id, is_test,
     secret_generation,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
     case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
@@ -68,6 +68,7 @@ class NewApplication:
     tier: str = "premium"
     organisation_id: str | None = None
     error_status: ErrorStatus = "502"
+    is_test: bool = False
 
 
 class Suspension(NamedTuple):
@@ -91,7 +92,7 @@ class Application:
     `buffer_uploads_bytes`: the largest upload that edges take in whole before they ask the origin; None: streamed.
     `http2`: edges offer HTTP/2 at its domains. `connect`: it has subscribed to the connect modal. `secret_generation`
     counts its client secrets. `deleting_at`: it is being deleted since then, and no token of it works. Without an
-    organisation, only operators see it in the dashboard.
+    organisation, only operators see it in the dashboard. `is_test`: its certificates are the internal authority's.
     """
 
     id: str
@@ -126,6 +127,7 @@ class Application:
     error_status: ErrorStatus = "502"
     response_policy: Mapping[str, Any] | None = None
     metadata_fields: tuple[str, ...] = ()
+    is_test: bool = False
 
 
 class ApplicationChanges(TypedDict, total=False):
@@ -183,8 +185,8 @@ async def create_application(connection: Connection[Record], new: NewApplication
     row = await connection.fetchrow(
         "insert into applications (id, name, cname_target, client_secret, webhook_secret,"
         " secure_cname_target, application_url, webhook_url, root_path_access, tier, organisation_id,"
-        " error_status)"
-        f" values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) returning {_COLUMNS}",
+        " error_status, is_test)"
+        f" values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) returning {_COLUMNS}",
         new.id,
         new.name,
         new.cname_target,
@@ -197,6 +199,7 @@ async def create_application(connection: Connection[Record], new: NewApplication
         new.tier,
         new.organisation_id,
         new.error_status,
+        new.is_test,
     )
     assert row is not None
     return StoredApplication(_application(row), losses)
@@ -340,6 +343,7 @@ def settings_of(application: Application) -> dict[str, Any]:
         "response_policy": application.response_policy,
         "metadata_fields": application.metadata_fields,
         "organisation_id": application.organisation_id,
+        "is_test": application.is_test,
     }
 
 

@@ -84,6 +84,8 @@ class Order:
     """The domain is served before its DNS leads here (`common.db.preparations`)."""
     risk: Risk | None = None
     """What the last rehearsal of its renewal found."""
+    is_test: bool = False
+    """The application is for tests: the internal authority issues."""
     own_until: datetime | None = None
     """The end of the certificate that its partner brought, which is served in place of ours."""
 
@@ -173,6 +175,7 @@ _CLAIM = f"""
             where a.application_id = claimed.application_id and a.domain = ltrim(claimed.domain, '*.')) as label,
         exists (select from preparations p where p.application_id = claimed.application_id
             and p.domain = claimed.domain and p.state in ('issuing', 'prepared')) as is_prepared,
+        (select is_test from applications a where a.id = claimed.application_id) as is_test,
         (select not_after from own_certificates o where o.domain = claimed.domain) as own_until
     from claimed left join certificates
         on certificates.domain = claimed.domain and certificates.application_id = claimed.application_id
@@ -308,5 +311,6 @@ def _order(row: Record) -> Order:
         label=row["label"],
         is_prepared=row["is_prepared"],
         risk=Risk.read(row["renewal_risk"]),
+        is_test=bool(row["is_test"]),
         own_until=row["own_until"],
     )

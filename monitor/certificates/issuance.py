@@ -73,14 +73,20 @@ class Issuance:
         *,
         find_lead: FindLead,
         is_delegated: IsDelegated = _is_never_delegated,
+        test_issuer: Callable[[], Issuer] | None = None,
         update_zone: UpdateZone | None = None,
         rehearse: Rehearse = rehearse_nothing,
         limits: Limits,
         on_event: Callable[[], None] = lambda: None,
     ) -> None:
-        """Create the issuance; `on_event` is called after an event was recorded, to start its delivery."""
+        """Create the issuance; `on_event` is called after an event was recorded, to start its delivery.
+
+        `test_issuer` returns the issuer of applications for tests; None where theirs is that of all. It may raise
+        `IssuanceFailed`.
+        """
         self._database = database
         self._issuer = issuer
+        self._test_issuer = test_issuer
         self._keyring = keyring
         self._clock = clock
         self._random = random
@@ -152,7 +158,7 @@ class Issuance:
         )
         replaces = await self._find_certificate_in_service(order)
         try:
-            issued = await self._issuer.issue(order.domain, request, phases, journal, replaces=replaces)
+            issued = await self._issuer_of(order).issue(order.domain, request, phases, journal, replaces=replaces)
         finally:
             await journal.end_challenges()
         leaf = check_leaf(issued.chain, order.domain, key)
@@ -171,6 +177,10 @@ class Issuance:
                 lambda connection: order_outcomes.record_issued(connection, order, certificate, phases.as_seconds())
             )
         return certificate
+
+    def _issuer_of(self, order: Order) -> Issuer:
+        """Return the issuer of the order's application. Raises: `IssuanceFailed`."""
+        return self._test_issuer() if order.is_test and self._test_issuer is not None else self._issuer
 
     def _open_or_create_key(self, order: Order) -> tuple[ec.EllipticCurvePrivateKey, bytes, Placed | None]:
         """Return the order's private key, its envelope, and the order already placed for it.
@@ -263,9 +273,10 @@ class Issuance:
     async def _rehearse_renewal(self, order: Order, ways: Sequence[ChallengeKind]) -> Risk | None:
         """Return what would fail at the domain's renewal, with how often it was found; what is unknown stays.
 
-        While a certificate of the partner's is served for long, ours is not needed, and nothing is at risk.
+        While a certificate of the partner's is served for long, ours is not needed, and nothing is at risk; nor is
+        anything of an application for tests, whose domains no CA validates.
         """
-        if order.own_until is not None and order.own_until - self._clock.now() > _OWN_ENDS_SOON:
+        if order.is_test or (order.own_until is not None and order.own_until - self._clock.now() > _OWN_ENDS_SOON):
             return None
         found = await self._rehearse(order, ways or ("dns-01",))
         if found == "unknown":
@@ -280,7 +291,7 @@ class Issuance:
         if in_service is None:
             return None
         try:
-            return await self._issuer.renewal_window(in_service)
+            return await self._issuer_of(order).renewal_window(in_service)
         except IssuanceFailed as error:  # the lifetime is the fallback
             _log.info("the CA gave no renewal time", domain=order.domain, reason=str(error))
             return None

@@ -101,7 +101,7 @@ def test_every_page_is_in_the_contents() -> None:
         ("apex", "unsupported"),
         ("bring your own certificate", "secure"),
         ("SSO", "unsupported"),
-        ("test mode", "unsupported"),
+        ("test mode", "applications"),
         ("versioning", "versioning"),
     ],
 )

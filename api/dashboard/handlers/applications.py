@@ -86,6 +86,7 @@ class ApplicationPages:
                 "application_url": optional(self._view.read_application_url),
                 "webhook_url": optional(self._view.read_webhook_url),
                 "error_status": lambda text: "http" if text == "on" else "502",
+                "is_test": lambda text: text == "on",
             },
         )
         if errors:

@@ -293,11 +293,13 @@ async def test_an_owner_makes_applications_once_for_each_idempotency_key(service
     assert (first.status, again.body, again.headers["Idempotent-Replayed"]) == (201, first.body, "true")
     assert (await owner.call("POST", "/applications", json=body)).status == 409
     assert (first.body["organisationId"], first.body["deleting"]) == (acme.id, None)
+    for_tests = body | {"name": "Trial", "cnameTarget": "trial.acme.example", "test": True}
+    assert (await owner.call("POST", "/applications", json=for_tests)).body["test"]
     application = str(first.body["applicationId"])
     rotated = await owner.call("PUT", "/application/secret", application=application, json={})
     assert len(rotated.body["clientSecret"]) == 64
     (listed,) = (await owner.call("GET", "/applications?search=SHOP")).body["items"]
-    assert (listed["applicationId"], listed["deletingSince"]) == (application, None)
+    assert (listed["applicationId"], listed["deletingSince"], listed["test"]) == (application, None, False)
     assert listed["suspendedSince"] is None
     async with service.database.transaction() as connection:
         await policies.put(connection, "application", application, policies.LEGAL, "A court said so.")

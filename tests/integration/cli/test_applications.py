@@ -46,7 +46,7 @@ def create(frontage: Frontage, target: str, *more: str) -> dict[str, str]:
 
 
 def test_create_prints_id_and_secrets_once_and_show_never(env: dict[str, str], frontage: Frontage) -> None:
-    made = create(frontage, "Create.Partner.Example.", "--application-url", "https://origin.example/shop")
+    made = create(frontage, "Create.Partner.Example.", "--application-url", "https://origin.example/shop", "--test")
     assert made.keys() == {"applicationId", "clientSecret", "webhookSecret"}
     assert made["webhookSecret"].startswith("whsec_")
     shown = run("app", "show", made["applicationId"], env=env).stdout
@@ -54,6 +54,7 @@ def test_create_prints_id_and_secrets_once_and_show_never(env: dict[str, str], f
     assert made["webhookSecret"] not in shown
     application = json.loads(shown)
     assert application["cnameTarget"] == "create.partner.example"
+    assert application["test"]
     assert application["applicationUrl"] == "https://origin.example/shop"
     assert application in frontage("app", "list")
 

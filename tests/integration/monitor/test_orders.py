@@ -47,6 +47,23 @@ async def make_due(database: Database, domain: str = DOMAIN) -> None:
         await connection.execute("update orders set due_at = now(), renew_at = now() where domain = $1", domain)
 
 
+async def test_of_an_application_for_tests_the_internal_authority_issues_and_no_ca_is_asked(
+    shop: Database, tmp_path: Path, keys: Keyring
+) -> None:
+    public, internal = parts.LimitedIssuer(tmp_path / "public"), CountingIssuer(tmp_path)
+    async with shop.transaction() as connection:
+        await connection.execute("update applications set is_test = true where id = $1", APPLICATION)
+    async with parts.running(parts.make_runner(shop, public, keys, test_issuer=lambda: internal)):
+        await parts.power(shop)
+        await parts.power(shop, "www.customer.example", OTHER_APPLICATION)
+        await parts.until_live(shop)
+        await parts.until_live(shop, "www.customer.example")
+    assert (internal.issued, public.issued) == ([DOMAIN], ["www.customer.example"])
+    assert {row["domain"] for row in await parts.fetch(shop, "select domain from ca_ledger")} == {
+        "www.customer.example"
+    }
+
+
 async def test_powering_leads_to_a_live_certificate_whose_key_opens(
     shop: Database, issuer: CountingIssuer, keys: Keyring
 ) -> None:
