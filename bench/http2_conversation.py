@@ -1,7 +1,8 @@
 """The only client, in HTTP/2, and the only origin of a proxy whose instructions are counted, in one process.
 
-Each round sends some requests together, in header blocks that refer to fields that were sent before, as browsers' do.
-The proxy opens as many connections to the origin as it likes.
+Each round sends some requests together, in header blocks as browsers send them: they refer to fields that were sent
+before, no path is put into the table, and each cookie is a field. The proxy opens as many connections to the origin as
+it likes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import socket
 import ssl
 from typing import Final
 
-from hpack import Encoder
+from hpack import Encoder, NeverIndexedHeaderTuple
 
 from bench.instruction_cases import InstructionCase
 from common.errors import OperatorError
@@ -21,6 +22,7 @@ _PATIENCE_SECONDS: Final = 120.0
 _READ_BYTES: Final = 1 << 18
 _HEAD_END: Final = b"\r\n\r\n"
 _WHOLE: Final = frames.END_HEADERS | frames.END_STREAM
+_NOT_INDEXED_PATH: Final = b"\x04"  # RFC 7541 §6.2.2
 _PREFACE: Final = (
     frames.PREFACE
     + frames.settings(((frames.INITIAL_WINDOW_SIZE, frames.MAX_WINDOW),))
@@ -73,7 +75,9 @@ class Http2Conversation:
                 self._follow()
 
     def _request(self, number: int) -> bytes:
-        block = self._encoder.encode(_fields(self._case.requests[number % len(self._case.requests)]))
+        path, fields = _read(self._case.requests[number % len(self._case.requests)])
+        literal = self._encoder.encode([NeverIndexedHeaderTuple(b":path", path)])
+        block = _NOT_INDEXED_PATH + literal[1:] + self._encoder.encode(fields)
         return frames.frame(frames.HEADERS, _WHOLE, 2 * number + 1, block)
 
     def _follow(self) -> None:
@@ -116,11 +120,11 @@ class Http2Conversation:
         self._received = data[position:]
 
 
-def _fields(head: bytes) -> list[tuple[bytes, bytes]]:
-    """Return the fields of HTTP/2 for a head of HTTP/1.1."""
+def _read(head: bytes) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """Return the path of a head of HTTP/1.1, and the other fields of HTTP/2; Host is the head's first field."""
     line, *lines = head[: -len(_HEAD_END)].split(b"\r\n")
     method, path, _ = line.split(b" ")
-    fields = [(name.lower(), value) for name, _, value in (line.partition(b": ") for line in lines)]
-    host = next(value for name, value in fields if name == b"host")
-    pseudo = [(b":method", method), (b":scheme", b"https"), (b":authority", host), (b":path", path)]
-    return pseudo + [field for field in fields if field[0] != b"host"]
+    (_, host), *fields = ((name.lower(), value) for name, _, value in (line.partition(b": ") for line in lines))
+    pseudo = [(b":method", method), (b":scheme", b"https"), (b":authority", host)]
+    crumbs = [(name, part) for name, value in fields for part in (value.split(b"; ") if name == b"cookie" else [value])]
+    return path, pseudo + crumbs

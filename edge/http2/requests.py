@@ -37,12 +37,13 @@ class HeadComposer:
 
     A client sends the same kinds of fields in the same order again and again, with other values. Where all kinds are
     those of the last request, and method, scheme and authority too, only the path is judged again: every other field is
-    copied as it stands (`edge.http2.fields` has judged it). Often the path alone is new.
+    copied as it stands (`edge.http2.fields` has judged it), and cookies are joined. Often the path alone is new.
     """
 
     __slots__ = (
         "_before_path",
         "_behind_path",
+        "_cookies",
         "_fields",
         "_kinds",
         "_path_at",
@@ -59,6 +60,7 @@ class HeadComposer:
         self._priority_at = 0  # the last one's; 0: there is none
         self._pseudo_of = itemgetter(0, 0)  # method, scheme and authority, of a request's values
         self._pseudo: tuple[bytes, ...] = ()
+        self._cookies = slice(0)  # where there are several, one behind the other
         self._before_path = self._behind_path = self._priority = b""
 
     def compose(self, fields: list[Field], *, is_complete: bool) -> tuple[bytes, bytes]:
@@ -78,9 +80,10 @@ class HeadComposer:
         if not _PATH.fullmatch(path):
             self._fields, self._kinds = [], None
             head, priority = request_head(fields, is_complete=True)
-            if sorted(kinds[:_PSEUDO_FIELDS]) != _PSEUDO_KINDS or kinds.count(COOKIE) > 1 or HOST in kinds:
+            cookies = _several(COOKIE, kinds)
+            if sorted(kinds[:_PSEUDO_FIELDS]) != _PSEUDO_KINDS or cookies is None or HOST in kinds:
                 return head, priority
-            self._kinds, self._path_at = kinds, kinds.index(PATH)
+            self._kinds, self._path_at, self._cookies = kinds, kinds.index(PATH), cookies
             self._pseudo_of = itemgetter(*map(kinds.index, (METHOD, SCHEME, AUTHORITY)))
             self._pseudo = self._pseudo_of(values)
             self._before_path = self._pseudo[0] + b" "
@@ -88,9 +91,22 @@ class HeadComposer:
             self._priority_at = max((at for at, kind in enumerate(kinds) if kind == PRIORITY), default=0)
         self._fields = fields.copy()
         start = b" HTTP/1.1\r\nHost: " + self._pseudo[2]
+        cookies = self._cookies
+        if cookies.stop:
+            cookie = b"\r\ncookie: " + b"; ".join(values[cookies])
+            lines = (*lines[: cookies.start], cookie, *lines[cookies.stop :])
         self._behind_path = b"".join((start, *lines[_PSEUDO_FIELDS:], b"\r\n\r\n"))
         self._priority = values[self._priority_at] if self._priority_at else b""
         return self._before_path + path + self._behind_path, self._priority
+
+
+def _several(kind: int, kinds: tuple[int, ...]) -> slice | None:
+    """Return where several of the kind stand, `slice(0)` without them; None where others stand between them."""
+    count = kinds.count(kind)
+    if count <= 1:
+        return slice(0)
+    first = kinds.index(kind)
+    return slice(first, first + count) if kinds[first : first + count].count(kind) == count else None
 
 
 def request_head(fields: list[Field], *, is_complete: bool) -> tuple[bytes, bytes]:

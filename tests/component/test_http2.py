@@ -17,6 +17,7 @@ from edge.http.error_responses import CLIENT_DISCONNECTED
 from edge.http2 import frames
 from edge.http2.connection import STREAM_WINDOW
 from edge.http2.errors import ErrorCode
+from edge.proxy import http2_connection
 from edge.proxy.exchange_states import FINISHED
 from edge.proxy.http2_connection import FAIR_EXCHANGES
 from tests.component.http2_peers import HOST, Fields, get, http2_client, post
@@ -641,31 +642,49 @@ async def test_http_1_1_on_a_connection_of_http_2_is_refused(tmp_path: Path) -> 
         await writer.wait_closed()
 
 
-async def test_draining_announces_the_end_twice_and_serves_what_was_sent_before(tmp_path: Path) -> None:
-    released = asyncio.Event()
+class SlowOrigin:
+    """An origin that answers /slow once it is released, and all else at once."""
 
-    async def script(wire: Wire) -> None:
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+        self.released = asyncio.Event()
+
+    async def __call__(self, wire: Wire) -> None:
         while True:
-            if b"/slow" in await wire.head():
-                await released.wait()
+            self.asked.append(await wire.head())
+            if b"/slow" in self.asked[-1]:
+                await self.released.wait()
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
+
+async def test_draining_announces_the_end_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http2_connection, "FINAL_GOAWAY_SECONDS", 0.0)
+    script = SlowOrigin()
     async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
         proxy.replica.enrol("shop.example.com", there.url)
         proxy.change()
         slow = client.request(get(b"/slow"))
-        await until(lambda: there.connections)
+        await until(lambda: script.asked)
         proxy.worker.drain()
-        await client.until(lambda: client.goaways == [2**31 - 1])
+        await client.until(lambda: client.goaways == [2**31 - 1, slow])
         assert not proxy.worker.is_idle()
-        late = client.h2.get_next_available_stream_id()
-        client.request(get(b"/late"))
-        assert (await client.response(late)).content == b"ok"
-        await client.until(lambda: client.goaways == [2**31 - 1, late])
-        released.set()
+        script.released.set()
         assert (await client.response(slow)).content == b"ok"
         await client.closed()
         assert proxy.worker.is_idle()
+
+
+async def test_requests_are_served_until_the_end_is_announced_finally(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http2_connection, "FINAL_GOAWAY_SECONDS", 3600.0)  # it does not come here
+    async with origin(SlowOrigin()) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        assert (await client.exchange(get())).content == b"ok"
+        proxy.worker.drain()
+        await client.until(lambda: client.goaways == [2**31 - 1])
+        assert (await client.exchange(get(b"/late"))).content == b"ok"
 
 
 async def test_idle_connection_is_closed_with_goaway(tmp_path: Path) -> None:

@@ -143,7 +143,8 @@ def judge_request_head(seed: int) -> None:
     composer = HeadComposer()
     pseudo = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"a.example"), (b":path", b"/")]
     rng.shuffle(pseudo)
-    fields = [*pseudo, *some_fields(rng)]
+    crumbs = [(b"cookie", text(rng)) for _ in range(rng.randrange(4))]
+    fields = [*pseudo, *some_fields(rng), *crumbs, *some_fields(rng)]
     for _ in range(8):
         changed, at = list(fields), rng.randrange(len(fields))
         kind = rng.random()
