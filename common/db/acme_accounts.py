@@ -7,7 +7,6 @@ its thumbprint, which is public, by the change feed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from common.db.session import Connection
 
@@ -45,10 +44,13 @@ async def keep_key(connection: Connection, key: SealedKey) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rollover:
-    """A requested change of the account key. `key` is the next one, once a monitor has made it."""
+    """A requested change of the account key.
 
-    requested_at: datetime
+    `key` is the next one, once a monitor has made it, `made_seconds` ago.
+    """
+
     key: SealedKey | None
+    made_seconds: float
     last_error: str | None
 
 
@@ -71,17 +73,21 @@ async def find_rollover_error(connection: Connection) -> tuple[bool, str | None]
 
 async def find_rollover(connection: Connection) -> Rollover | None:
     """Return the requested change of the key, or None."""
-    row = await connection.fetchrow("select requested_at, private_key, thumbprint, last_error from acme_key_rollover")
+    row = await connection.fetchrow(
+        "select private_key, thumbprint, last_error, extract(epoch from clock_timestamp() - made_at)::float8 as made"
+        " from acme_key_rollover"
+    )
     if row is None:
         return None
     key = None if row["thumbprint"] is None else SealedKey(row["private_key"], row["thumbprint"])
-    return Rollover(row["requested_at"], key, row["last_error"])
+    return Rollover(key, row["made"] or 0.0, row["last_error"])
 
 
 async def keep_next_key(connection: Connection, key: SealedKey) -> None:
     """Store the key that CAs are to be asked to take; of several monitors, the first one's is kept."""
     await connection.execute(
-        "update acme_key_rollover set private_key = $1, thumbprint = $2, last_error = null where thumbprint is null",
+        "update acme_key_rollover set private_key = $1, thumbprint = $2, made_at = clock_timestamp(), last_error = null"
+        " where thumbprint is null",
         key.private_key,
         key.thumbprint,
     )

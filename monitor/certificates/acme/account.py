@@ -7,6 +7,7 @@ returns the existing account (RFC 8555 §7.3.1), so there is one account however
 from __future__ import annotations
 
 import asyncio
+import math
 
 import orjson
 from acme import messages
@@ -19,7 +20,7 @@ from josepy.jwa import ES256
 from josepy.jwk import JWKEC
 
 from common.db import acme_accounts
-from common.db.acme_accounts import KEY_IDENTITY, Identity, SealedKey
+from common.db.acme_accounts import KEY_IDENTITY, Identity, Rollover, SealedKey
 from common.db.pool import Database
 from common.errors import OperatorError, SecretUnreadable
 from common.logs import get_logger
@@ -32,6 +33,7 @@ from monitor.certificates.issuer import IssuanceFailed
 _log = get_logger("monitor.certificates.acme")
 
 _ROLLOVER_SECONDS = 2.0
+_TRUSTED_SECONDS = 3.0  # so long a read key is used unread; `KeyRollover` reads it more often
 
 
 async def open_key(database: Database, keyring: Keyring) -> JWKEC:
@@ -82,7 +84,8 @@ def _sign_key_change(url: str, account_url: str, old: JWKEC, new: JWKEC) -> JSON
 class AcmeAccount:
     """The account at one CA. One per process and CA, created by `open_acme`.
 
-    Mutable state: `_identity`, as last stored; `_gone`, an account that the CA reports as unknown.
+    Mutable state: `_identity`, as last stored; `_gone`, an account that the CA reports as unknown; `_rollover`, whether
+    the key is being changed, as read at `_read_at`.
     """
 
     def __init__(
@@ -104,29 +107,44 @@ class AcmeAccount:
         self._caa_identities = caa_identities
         self._identity: Identity | None = None
         self._gone: str | None = None
+        self._rollover: Rollover | None = None
+        self._read_at = -math.inf
         self._lock = asyncio.Lock()
 
     async def refresh(self) -> None:
-        """Take the present account key, in case it was changed since the last time.
+        """Take the present account key, read from the database unless it was read just now.
 
         Raises: `IssuanceFailed` while CAs are being asked to take the next one, or where it cannot be opened;
             `DatabaseUnavailable`.
         """
-        async with self._database.connection() as connection:
-            rollover = await acme_accounts.find_rollover(connection)
-            kept = await acme_accounts.find_key(connection)
-        if rollover is not None and rollover.key is not None:
-            words = f": {rollover.last_error}" if rollover.last_error else ""
+        if asyncio.get_running_loop().time() - self._read_at > _TRUSTED_SECONDS:
+            await self.read_key()
+        if self._rollover is not None and self._rollover.key is not None:
+            words = f": {self._rollover.last_error}" if self._rollover.last_error else ""
             raise IssuanceFailed(
                 f"the key of our accounts is being changed{words}",
                 retry_after_seconds=_ROLLOVER_SECONDS,
                 kind="rate_limited",
             )
+
+    async def read_key(self) -> None:
+        """Read the account key, and whether it is being changed.
+
+        An account of the key before is forgotten with it: the stored one goes by the new key.
+
+        Raises: `IssuanceFailed` where it cannot be opened; `DatabaseUnavailable`.
+        """
+        read_at = asyncio.get_running_loop().time()
+        async with self._database.connection() as connection:
+            self._rollover = await acme_accounts.find_rollover(connection)
+            kept = await acme_accounts.find_key(connection)
         if kept is not None and kept.thumbprint != thumbprint(self._transport.key):
             try:
                 self._transport.key = open_sealed(kept, self._keyring)
             except OperatorError as error:
                 raise IssuanceFailed(str(error), kind="unavailable") from error
+            self._identity = None
+        self._read_at = read_at
 
     async def find_key_change(self) -> str:
         """Return where the CA takes another key of the account.
@@ -141,6 +159,8 @@ class AcmeAccount:
 
     async def roll(self, old: JWKEC, new: JWKEC) -> None:
         """Have the CA take the new key for the account (RFC 8555 §7.3.5), unless it has, or knows no account of ours.
+
+        An account that the CA has lost is registered again by the next order.
 
         Raises: `IssuanceFailed`, `DatabaseUnavailable`.
         """
@@ -158,6 +178,8 @@ class AcmeAccount:
                 key=old,
             )
         except AcmeProblem as problem:
+            if problem.code == "accountDoesNotExist":
+                return
             raise failure(problem, self._transport.authority) from problem
         _log.info("the CA has taken another key of the account", authority=self._transport.authority)
 
@@ -185,17 +207,16 @@ class AcmeAccount:
         async with self._lock:
             known = self._identity or await self._find()
             if known is None:
-                await self.refresh()  # a key that another monitor has changed would make a second account
-                url = await self._register(directory)
-            else:
-                url = known.account_url
+                await self.read_key()  # a key that another monitor has changed would make a second account
+                await self.refresh()
+            key = transport.key
+            url = await self._register(directory) if known is None else known.account_url
             identity = Identity(names, url)
             if identity != known:
                 async with self._database.transaction() as connection:
-                    await acme_accounts.keep_identity(
-                        connection, transport.directory_url, thumbprint(transport.key), identity
-                    )
-            self._identity = identity
+                    await acme_accounts.keep_identity(connection, transport.directory_url, thumbprint(key), identity)
+            if transport.key is key:
+                self._identity = identity
         return identity
 
     async def url(self) -> str:

@@ -2,6 +2,7 @@
 
 Rules
     every CA can be asked before the next key is made; it is stored before any CA is asked to take it
+    orders that run then have the same seconds to end, whichever monitor goes on
     meanwhile no order is placed or continued, since edges answer challenges by the thumbprint of one key
     a CA is asked whether it knows the next key first: so a monitor may die at any step, and several may do this at once
     the key is put in place once every CA has taken it
@@ -49,8 +50,10 @@ class KeyRollover:
     async def run(self) -> None:
         """Look for requests, until cancelled."""
         while True:
-            with suppress(DatabaseUnavailable):  # logged by what claims orders
+            with suppress(DatabaseUnavailable, IssuanceFailed):  # logged by what claims orders
                 await self.roll_if_requested()
+                for account in self._accounts:
+                    await account.read_key()
             await asyncio.sleep(_PERIOD_SECONDS)
 
     async def roll_if_requested(self) -> None:
@@ -71,12 +74,12 @@ class KeyRollover:
                 await account.find_key_change()
             async with self._database.transaction() as connection:
                 await acme_accounts.keep_next_key(connection, new_key(self._keyring))
-            await asyncio.sleep(self._orders_end_seconds)
             made = await self._find()
-            if made is None or made.key is None:  # another monitor was faster
+            if made is None or made.key is None:  # another monitor was faster, or an operator cancelled it
                 return
             rollover = made
         assert rollover.key is not None, "it was made"
+        await asyncio.sleep(max(0.0, self._orders_end_seconds - rollover.made_seconds))
         old, new = await open_key(self._database, self._keyring), open_sealed(rollover.key, self._keyring)
         for account in self._accounts:
             await account.roll(old, new)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bench.lab.pebble import Pebble
@@ -9,7 +11,7 @@ from bench.lab.ports import free_ports
 from common.db import acme_accounts
 from common.db.pool import Database
 from common.secrets import Keyring
-from monitor.certificates.acme import opening
+from monitor.certificates.acme import account, opening
 from monitor.certificates.acme.account import AcmeAccount, new_key, open_key, thumbprint
 from monitor.certificates.acme.rollover import KeyRollover
 from monitor.certificates.issuer import IssuanceFailed
@@ -20,9 +22,12 @@ from .parts import Answering, Attempts, opened
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Orders that run are not waited for."""
+    """Orders that run are not waited for, and the key is read for each."""
+    monkeypatch.setattr(account, "_TRUSTED_SECONDS", -1.0)
     make = KeyRollover.__init__
-    monkeypatch.setattr(KeyRollover, "__init__", lambda *given: make(*given, orders_end_seconds=0.0))
+    monkeypatch.setattr(
+        KeyRollover, "__init__", lambda *given, **more: make(*given, **{"orders_end_seconds": 0.0, **more})
+    )
 
 
 async def request(database: Database) -> None:
@@ -117,9 +122,9 @@ async def test_no_account_is_made_with_a_key_of_the_past(
     """A monitor that starts while another changes the key has opened the key before, and registers after."""
     register, registered = AcmeAccount._register, []
 
-    async def note(account: AcmeAccount, directory: object) -> str:
-        registered.append(thumbprint(account._transport.key))
-        return await register(account, directory)  # type: ignore[arg-type]
+    async def note(of: AcmeAccount, directory: object) -> str:
+        registered.append(thumbprint(of._transport.key))
+        return await register(of, directory)  # type: ignore[arg-type]
 
     async def open_before(_: object, __: object) -> object:
         return past
@@ -138,6 +143,99 @@ async def test_no_account_is_made_with_a_key_of_the_past(
         async with opened(pebble, database, keyring, answering) as issuer:
             await Attempts().by(issuer)
     assert registered == [rollover.key.thumbprint]
+
+
+async def test_an_account_that_the_ca_has_lost_keeps_no_key_from_changing(
+    pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
+) -> None:
+    async with opened(pebble, database, keyring, answering) as issuer:
+        await Attempts().by(issuer)
+        before, url, _ = await accounts(database)
+        async with database.connection() as connection:
+            await connection.execute("update acme_accounts set url = url || '0'")
+        await request(database)
+        await until_rolled(database, answering)
+    async with opened(pebble, database, keyring, answering) as issuer:
+        await Attempts().by(issuer)
+    after, another, _ = await accounts(database)
+    assert after != before
+    assert another not in (url, url + "0"), "an account with the new key"
+
+
+async def test_an_account_made_while_the_key_changed_goes_with_the_key_of_before(
+    pebble: Pebble, database: Database, keyring: Keyring, answering: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CA answers a registration so late that the key is another by then: the next order registers with that."""
+    register = AcmeAccount._register
+    late: list[str] = []
+
+    async def answer_late(of: AcmeAccount, directory: object) -> str:
+        url = await register(of, directory)  # type: ignore[arg-type]
+        if not late:
+            late.append(url)
+            await request(database)
+            async with database.transaction() as connection:
+                next_key = new_key(keyring)
+                await acme_accounts.keep_next_key(connection, next_key)
+                await acme_accounts.finish_rollover(connection, next_key.thumbprint)
+            await of.read_key()
+            answering.thumbprint = next_key.thumbprint
+        return url
+
+    monkeypatch.setattr(AcmeAccount, "_register", answer_late)
+    async with opened(pebble, database, keyring, answering) as issuer:
+
+        async def is_issued() -> bool:
+            try:
+                await Attempts().by(issuer)
+            except IssuanceFailed:
+                return False
+            return True
+
+        await until(is_issued)
+        async with database.connection() as connection:
+            stored = await acme_accounts.find_identity(connection, pebble.directory)
+    assert stored is not None
+    assert stored.account_url != late[0]
+
+
+async def test_orders_that_run_have_their_seconds_whichever_monitor_goes_on(
+    pebble: Pebble, database: Database, keyring: Keyring, answering: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The monitor that did not make the key waits as long, and one that comes later only for what is left."""
+    waited: list[float] = []
+
+    async def note(seconds: float) -> None:
+        waited.append(seconds)
+
+    async with database.transaction() as connection:
+        await acme_accounts.request_rollover(connection)
+        await acme_accounts.keep_next_key(connection, new_key(keyring))
+    await open_key(database, keyring)
+    monkeypatch.setattr(asyncio, "sleep", note)
+    await KeyRollover(database, keyring, [], orders_end_seconds=3600.0).roll_if_requested()
+    [seconds] = waited
+    assert 0.0 < seconds <= 3600.0
+
+
+async def test_an_order_reads_no_key_that_was_read_just_now(
+    pebble: Pebble, database: Database, keyring: Keyring, answering: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+
+    async def note(_: KeyRollover) -> None:
+        reads.append("again")
+
+    async def rest(_: KeyRollover) -> None:
+        pass
+
+    monkeypatch.setattr(account, "_TRUSTED_SECONDS", 3600.0)
+    monkeypatch.setattr(KeyRollover, "run", rest)
+    async with opened(pebble, database, keyring, answering) as issuer:
+        await Attempts().by(issuer)
+        monkeypatch.setattr(AcmeAccount, "read_key", note)
+        await Attempts("other.customer.example").by(issuer)
+    assert not reads
 
 
 async def test_a_ca_that_is_away_is_waited_for_before_any_is_asked(
