@@ -12,8 +12,9 @@ from api.reference.document import build
 _INTRODUCTION = """# API
 
 All calls, from the same models that check requests. `/openapi.json` has this page for programs (OpenAPI 3.1): most
-languages have a generator that makes a client of it: `pipx run openapi-python-client generate --url URL` makes one in
-Python.
+languages have a generator that makes a client of it. The one for Python is served beside it:
+`pip install https://api.frontage.example/sdk/v1/frontage_client.tar.gz`, with its SHA-256 in `/sdk/v1/python.json`; its
+README shows a call.
 
 {description}
 """

@@ -10,6 +10,8 @@ Paths below ``/sdk/``
                                 come from release files ``<VERSION>.js``, see `api.sdk.release`
     <VERSION>/connect.tgz       the npm package, for ``npm install`` by its address (`api.sdk.npm_archive`)
     v1/npm.json                 the package's version, the path of its archive, and the archive's hash
+    v1/python.json              the same of the Python client (``python -m tests.python_client`` makes it)
+    v1/frontage_client.tar.gz   the Python client, for ``pip install`` by its address
     v1/shared.js                for the page behind a sharing link
     v1/returned.js              for the page that a Domain Connect provider sends the browser back to
     v1/providers.json           what a person meets at each known DNS provider (`api.sdk.provider_forms`)
@@ -31,10 +33,12 @@ from pathlib import Path
 
 from api.sdk.npm_archive import make_npm_archive
 from api.sdk.provider_forms import render_provider_forms
+from common.version import VERSION as API_VERSION
 
 HERE = Path(__file__).parent
 ENTRY = "script.js"
 VERSION: str = json.loads((HERE / "package.json").read_text("utf-8"))["version"]
+PYTHON_CLIENT = "frontage_client.tar.gz"
 MAJOR = f"v{VERSION.partition('.')[0]}"
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.{1,2}/[\w/.-]+)";\n', re.MULTILINE)
@@ -65,7 +69,7 @@ def load_assets(releases: Path | None = None) -> Mapping[str, SdkAsset]:
 
     `releases`: a directory with the release files of earlier versions, if there is one.
     """
-    script, archive = join(HERE / ENTRY).encode(), make_npm_archive()
+    script, archive, client = join(HERE / ENTRY).encode(), make_npm_archive(), (HERE / PYTHON_CLIENT).read_bytes()
     return {
         **{
             f"{path.stem}/frontage.js": _asset(path.read_bytes(), _SCRIPT_TYPE, is_pinned=True)
@@ -78,7 +82,14 @@ def load_assets(releases: Path | None = None) -> Mapping[str, SdkAsset]:
         },
         f"{VERSION}/frontage.js": _asset(script, _SCRIPT_TYPE, is_pinned=True),
         f"{VERSION}/connect.tgz": _asset(archive, _ARCHIVE_TYPE, is_pinned=True),
-        f"{MAJOR}/npm.json": _asset(_describe(archive), _JSON_TYPE),
+        f"{MAJOR}/npm.json": _asset(
+            _describe(VERSION, f"{VERSION}/connect.tgz", integrity=f"sha512-{_base64(hashlib.sha512(archive))}"),
+            _JSON_TYPE,
+        ),
+        f"{MAJOR}/{PYTHON_CLIENT}": _asset(client, _ARCHIVE_TYPE),
+        f"{MAJOR}/python.json": _asset(
+            _describe(API_VERSION, f"{MAJOR}/{PYTHON_CLIENT}", sha256=hashlib.sha256(client).hexdigest()), _JSON_TYPE
+        ),
         f"{MAJOR}/providers.json": _asset(render_provider_forms(), _JSON_TYPE),
         **{
             f"{MAJOR}/words/{path.name}": _asset(path.read_bytes(), _JSON_TYPE)
@@ -87,16 +98,18 @@ def load_assets(releases: Path | None = None) -> Mapping[str, SdkAsset]:
     }
 
 
-def _describe(archive: bytes) -> bytes:
-    """Return the archive's address below ``/sdk/`` and its hash, as lock files of npm state it."""
-    digest = base64.b64encode(hashlib.sha512(archive).digest()).decode()
-    described = {"version": VERSION, "archive": f"{VERSION}/connect.tgz", "integrity": f"sha512-{digest}"}
-    return json.dumps(described).encode()
+def _describe(version: str, archive: str, **hashes: str) -> bytes:
+    """Return the archive's address below ``/sdk/`` and its hash, as lock files of npm and pip state it."""
+    return json.dumps({"version": version, "archive": archive, **hashes}).encode()
 
 
 def integrity(script: bytes) -> str:
     """Return the value of an ``integrity`` attribute (W3C Subresource Integrity)."""
-    return f"sha384-{base64.b64encode(hashlib.sha384(script).digest()).decode()}"
+    return f"sha384-{_base64(hashlib.sha384(script))}"
+
+
+def _base64(digest: hashlib._Hash) -> str:
+    return base64.b64encode(digest.digest()).decode()
 
 
 def join(entry: Path) -> str:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import hashlib
+import io
+import sys
+import tarfile
+from asyncio.subprocess import PIPE
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from api.sdk.assets import VERSION, integrity, load_assets
 from tests.integration.api.conftest import Service
+from tests.python_client import DIGEST, digest
 
 LARGEST_GZIPPED_BYTES = 40 * 1024
 
@@ -56,12 +63,46 @@ async def test_there_is_no_other_file(service: Service) -> None:
             assert set(await response.json()) >= {"message", "request_id"}
 
 
-async def test_the_npm_package_is_served_with_its_hash(service: Service) -> None:
+async def described_archive(service: Service, kind: str) -> tuple[dict[str, str], bytes]:
     async with aiohttp.ClientSession() as session:
-        async with session.get(f"{service.url}/sdk/v1/npm.json") as response:
+        async with session.get(f"{service.url}/sdk/v1/{kind}.json") as response:
             described = await response.json()
         async with session.get(f"{service.url}/sdk/{described['archive']}") as response:
-            content = await response.read()
+            return described, await response.read()
+
+
+async def test_the_python_client_is_served_with_its_hash_and_calls_this_api(service: Service, tmp_path: Path) -> None:
+    described, content = await described_archive(service, "python")
+    assert described["sha256"] == hashlib.sha256(content).hexdigest()
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        archive.extractall(tmp_path / "client", filter="data")
+    (root,) = (tmp_path / "client").iterdir()
+    assert (root / DIGEST).read_text() == digest(), "the API has changed: python -m tests.python_client"
+    partner = await service.partner()
+    program = """
+import asyncio, sys
+from frontage_client import AuthenticatedClient
+from frontage_client.api.application import change_application, get_application
+from frontage_client.models import ApplicationChange
+
+async def main(url, application, token):
+    client = AuthenticatedClient(url, token, headers={"applicationId": application})
+    await change_application.asyncio(client=client, body=ApplicationChange(name="Renamed"))
+    print((await get_application.asyncio(client=client)).name)
+    wrong = AuthenticatedClient(url, "no token", headers={"applicationId": application})
+    refused = await get_application.asyncio_detailed(client=wrong)
+    print(refused.status_code.value, refused.parsed.code)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+    arguments = ("-c", program, service.url, partner.id, partner.token())
+    process = await asyncio.create_subprocess_exec(sys.executable, *arguments, cwd=root, stdout=PIPE)
+    output, _ = await process.communicate()
+    assert output.decode().splitlines() == ["Renamed", "401 token_unsigned"]
+
+
+async def test_the_npm_package_is_served_with_its_hash(service: Service) -> None:
+    described, content = await described_archive(service, "npm")
     assert described["version"] == VERSION
     assert described["integrity"] == f"sha512-{base64.b64encode(hashlib.sha512(content).digest()).decode()}"
 
