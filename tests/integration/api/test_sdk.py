@@ -86,10 +86,11 @@ from frontage_client.api.application import change_application, get_application
 from frontage_client.models import ApplicationChange
 
 async def main(url, application, token):
-    client = AuthenticatedClient(url, token, headers={"applicationId": application})
+    of_application = {"headers": {"applicationId": application}, "verify_ssl": False}  # there is no TLS
+    client = AuthenticatedClient(url, token, **of_application)
     await change_application.asyncio(client=client, body=ApplicationChange(name="Renamed"))
     print((await get_application.asyncio(client=client)).name)
-    wrong = AuthenticatedClient(url, "no token", headers={"applicationId": application})
+    wrong = AuthenticatedClient(url, "no token", **of_application)
     refused = await get_application.asyncio_detailed(client=wrong)
     print(refused.status_code.value, refused.parsed.code)
 
