@@ -15,6 +15,8 @@ from itertools import pairwise
 
 from bench.cluster.history import History, Operation
 
+_BEFORE = Operation("nobody", "write", "", None, 0.0, outcome="ok")
+"""What is so before the first write: the domain is not enrolled."""
 LATE_SECONDS = 40.0
 """How long an unanswered attempt may still take effect: longer than the API and the balancer wait for anything."""
 READINESS_SECONDS = 2.0
@@ -57,7 +59,7 @@ class Explanation:
 def explain(writes: list[Operation], value: str | None, began: float, ended: float) -> Explanation | None:
     """Return what explains that a request saw `value`, or None. `writes`: of the domain, in order."""
     found: Explanation | None = None
-    for number, write in enumerate(writes):
+    for number, write in enumerate(writes := [_BEFORE, *writes]):
         if write.value != value or write.outcome == "refused" or write.began > ended:
             continue
         late_until = write.unanswered_at + LATE_SECONDS if write.unanswered_at is not None else 0.0
@@ -65,8 +67,6 @@ def explain(writes: list[Operation], value: str | None, began: float, ended: flo
         stale = max(0.0, began - max(later.ended, late_until)) if later else 0.0
         if found is None or stale < found.stale_seconds:
             found = Explanation(write, stale, later)
-    if found is None and value is None and not any(each.outcome == "ok" and each.ended < began for each in writes):
-        return Explanation(Operation("nobody", "write", "", None, 0.0), 0.0, None)
     return found
 
 
@@ -146,8 +146,11 @@ def judge_visits(history: History, verdict: Verdict, steady: Iterable[str], *, m
     }
 
 
-def judge_writes(history: History, verdict: Verdict) -> None:
-    """Judge refused writes, and flows that did not end; add counts, and how long no write succeeded."""
+def judge_writes(history: History, verdict: Verdict, *, is_synchronous: bool) -> None:
+    """Judge refused writes, and flows that did not end; add counts, and how long no write succeeded.
+
+    Without synchronous replication a failover may take what they are about.
+    """
     writes = history.of("write")
     verdict.figures["writes answered with success"] = f"{sum(each.outcome == 'ok' for each in writes):,}"
     verdict.figures["… after attempts without an answer"] = (
@@ -157,11 +160,11 @@ def judge_writes(history: History, verdict: Verdict) -> None:
     verdict.figures["flows of the modal finished"] = f"{sum(each.outcome == 'ok' for each in flows)}"
     verdict.ask("flows")
     for each in flows:
-        if each.outcome != "ok":
+        if each.outcome != "ok" and (is_synchronous or not history.may_have_lost(each)):
             verdict.add("flows", f"{each}", history.around(each.ended, each.domain))
     verdict.ask("writes refused without reason")
     for each in writes:
-        if each.outcome == "refused":
+        if each.outcome == "refused" and (is_synchronous or not history.may_have_lost(each)):
             words, about = f"{each}", history.around(each.ended, each.domain)
             verdict.add("writes refused without reason", words, about)
     done = sorted(each.ended for each in writes if each.outcome == "ok")

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
+AFTERMATH_SECONDS = 10.0
+"""How long after a failover a client may meet that its last write is gone."""
+
 Kind: TypeAlias = Literal["write", "read", "visit", "ready", "flow"]
 Outcome: TypeAlias = Literal["ok", "refused", "unknown", "failed"]
 
@@ -58,6 +61,8 @@ class History:
     began_at: float = field(default_factory=time.monotonic)
     operations: list[Operation] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    """When which edge had a copy that waited for the operator's word."""
 
     @property
     def now(self) -> float:
@@ -84,6 +89,13 @@ class History:
         finally:
             fault.ended = self.now
 
+    def may_have_lost(self, operation: Operation) -> bool:
+        """Return whether the primary was lost while the request ran, or shortly before it began."""
+        return any(
+            each.takes_primary and each.began < operation.ended and operation.began < each.ended + AFTERMATH_SECONDS
+            for each in self.faults
+        )
+
     def of(self, kind: Kind, domain: str | None = None) -> list[Operation]:
         """Return the requests of that kind, and for one domain if it is given, that have ended."""
         return [
@@ -109,7 +121,11 @@ class History:
     def as_json(self) -> dict[str, Any]:
         """Return faults, and requests but for visits that went well."""
         kept = [each for each in self.operations if each.kind not in {"visit", "ready"} or each.outcome != "ok"]
-        return {"faults": [_as_json(each) for each in self.faults], "operations": [asdict(each) for each in kept]}
+        return {
+            "faults": [_as_json(each) for each in self.faults],
+            "held": self.held,
+            "operations": [asdict(each) for each in kept],
+        }
 
 
 def _as_json(fault: Fault) -> dict[str, Any]:

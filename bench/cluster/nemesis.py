@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 
 from bench.certificate_world import RoleProcess
+from bench.cluster.ending import agree
 from bench.cluster.history import History
 from bench.cluster.patroni import Member
 from bench.cluster.world import ClusterWorld, RoleMachine
@@ -23,10 +24,11 @@ from bench.process_tree import descendants
 from common.errors import OperatorError
 
 _FAILOVER_SECONDS = 26.0  # Patroni's time to live, and its next look
+_WATCHDOG_SECONDS = 15.0  # five less than Patroni's time to live
 _FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 _START_ATTEMPTS = 60
 _PAUSE_SECONDS = (1.0, 4.0)
-_OF_NAMESPACES = ("isolate-primary", "deaf-primary", "cut-role", "deaf-role", "full-disk")
+_OF_NAMESPACES = ("isolate-primary", "deaf-primary", "lost-tail", "cut-role", "deaf-role", "full-disk")
 FAULTS = (
     "kill-role",
     "stop-role",
@@ -70,6 +72,7 @@ class Nemesis:
             await getattr(self, f"_{name.replace('-', '_')}")()
             await self.world.postgres.until_whole()
             self.done[name] = self.done.get(name, 0) + 1
+            await agree(self.world, self.history)
             await asyncio.sleep(self.random.uniform(*_PAUSE_SECONDS))
 
     def _possible(self) -> list[str]:
@@ -155,10 +158,17 @@ class Nemesis:
             primary.start()
 
     async def _freeze_primary(self) -> None:
-        async with self._at_primary("SIGSTOP of everything on") as primary:
+        """Stop a server; a watchdog resets it before its time to live is over, as Patroni's documentation asks for."""
+        seconds = self.random.uniform(2.0, 2 * _WATCHDOG_SECONDS)
+        async with self._at_primary(f"SIGSTOP for {min(seconds, _WATCHDOG_SECONDS):.0f} s of everything on") as primary:
             primary.signal(signal.SIGSTOP)
-            await asyncio.sleep(_FAILOVER_SECONDS)
-            primary.signal(signal.SIGCONT)
+            await asyncio.sleep(min(seconds, _WATCHDOG_SECONDS))
+            if seconds < _WATCHDOG_SECONDS:
+                primary.signal(signal.SIGCONT)
+            else:
+                primary.power_off()
+                await asyncio.sleep(_FAILOVER_SECONDS - _WATCHDOG_SECONDS)
+                primary.start()
 
     async def _switch_over(self) -> None:
         async with self._at_primary("switchover from"):
@@ -176,6 +186,17 @@ class Nemesis:
             self.world.network.isolate(primary.machine, [*others, self.world.network.lab], is_deaf_only=is_deaf_only)
             await asyncio.sleep(_FAILOVER_SECONDS)
             self.world.network.heal()
+
+    async def _lost_tail(self) -> None:
+        """Cut the primary off the other servers only, which clients do not notice, and then take its power."""
+        async with self._at_primary("a cut off the standbys, then loss of power of") as primary:
+            others = [each.machine for each in self.world.postgres.members if each is not primary]
+            self.world.network.isolate(primary.machine, others)
+            await asyncio.sleep(self.random.uniform(2.0, 8.0))
+            primary.power_off()
+            await asyncio.sleep(_FAILOVER_SECONDS)
+            self.world.network.heal()  # not before: the kernel would still send what Postgres had written
+            primary.start()
 
     async def _full_disk(self) -> None:
         async with self._at_primary("a full disk at") as primary:

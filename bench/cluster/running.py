@@ -46,9 +46,9 @@ async def run(
         finally:
             clients.quiet.set()
             await working
-        await come_to_rest(world, verdict)
-        await judge_ending(clients, verdict, faults=len(history.faults))
-    judge_writes(history, verdict)
+        await come_to_rest(world, history, verdict, is_synchronous=is_synchronous)
+        await judge_ending(clients, verdict, is_synchronous=is_synchronous)
+    judge_writes(history, verdict, is_synchronous=is_synchronous)
     judge_reads(history, verdict, is_synchronous=is_synchronous)
     judge_visits(history, verdict, clients.steady, max_age_seconds=READY_MAX_AGE_SECONDS)
     verdict.figures["faults"] = ", ".join(f"{count} {name}" for name, count in sorted(nemesis.done.items()))
