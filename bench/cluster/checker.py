@@ -92,7 +92,7 @@ def judge_reads(history: History, verdict: Verdict, *, is_synchronous: bool) -> 
 
 
 def _is_of_a_lost_tail(history: History, write: Operation, read: Operation) -> bool:
-    """Return whether a failover explains the loss.
+    """Return whether a failover explains that the read, or a visit, does not show the write.
 
     It does if nothing was kept that began after the lost write's answer and was answered before the failover began.
     """
@@ -114,8 +114,13 @@ def _is_of_a_lost_tail(history: History, write: Operation, read: Operation) -> b
     return False
 
 
-def judge_visits(history: History, verdict: Verdict, steady: Iterable[str], *, max_age_seconds: float) -> None:
-    """Judge what visitors saw: a route that was current, or an edge that admits that its copy is old."""
+def judge_visits(
+    history: History, verdict: Verdict, steady: Iterable[str], *, max_age_seconds: float, is_synchronous: bool = True
+) -> None:
+    """Judge what visitors saw: a route that was current, or an edge that admits that its copy is old.
+
+    A route is current, too, where the write after it is of a tail that asynchronous replication lost.
+    """
     for question in ("impossible visits", "stale answers", "failed requests"):
         verdict.ask(question)
     writes, lasting = _by_domain(history.of("write")), frozenset(steady)
@@ -135,9 +140,12 @@ def judge_visits(history: History, verdict: Verdict, steady: Iterable[str], *, m
         if found is None:
             verdict.add("impossible visits", f"{visit}", history.around(visit.began, visit.domain))
             continue
+        later = found.superseded_by
+        if later is not None and not is_synchronous and _is_of_a_lost_tail(history, later, visit):
+            continue
         oldest = max(oldest, found.stale_seconds)
         if found.stale_seconds > max_age_seconds + READINESS_SECONDS and _was_ready(readiness, visit):
-            words = f"{visit}\n    is {found.stale_seconds:.1f} s older than {found.superseded_by}"
+            words = f"{visit}\n    is {found.stale_seconds:.1f} s older than {later}"
             verdict.add("stale answers", words, history.around(visit.began, visit.domain))
     verdict.figures |= {
         "visits": f"{served:,}",

@@ -50,6 +50,6 @@ async def run(
         await judge_ending(clients, verdict, is_synchronous=is_synchronous)
     judge_writes(history, verdict, is_synchronous=is_synchronous)
     judge_reads(history, verdict, is_synchronous=is_synchronous)
-    judge_visits(history, verdict, clients.steady, max_age_seconds=READY_MAX_AGE_SECONDS)
+    judge_visits(history, verdict, clients.steady, max_age_seconds=READY_MAX_AGE_SECONDS, is_synchronous=is_synchronous)
     verdict.figures["faults"] = ", ".join(f"{count} {name}" for name, count in sorted(nemesis.done.items()))
     return history, verdict

@@ -91,6 +91,33 @@ class ClusterWorld:
         return [member.machine for member in self.postgres.members] + [role.machine for role in self.roles]
 
 
+@dataclass(frozen=True, slots=True)
+class _Lab:
+    """What the lab serves to all machines."""
+
+    zone: Zone
+    dns: NameServer
+    sink: WebhookSink
+    origin: str
+    pebble: Pebble
+
+
+@dataclass(frozen=True, slots=True)
+class _Ports:
+    """Ports that are the same on every machine."""
+
+    http: int
+    https: int
+    api: int
+    admin: int
+
+    def listeners(self, machine: Machine) -> dict[str, str]:
+        """Return the settings by which a machine's role listens."""
+        ports = {"EDGE_HTTP": self.http, "EDGE_HTTPS": self.https, "API_LISTEN": self.api}
+        ports |= dict.fromkeys(("EDGE_ADMIN", "API_ADMIN", "MONITOR_ADMIN"), self.admin)
+        return {key: f"{machine.address}:{port}" for key, port in ports.items()}
+
+
 @asynccontextmanager
 async def cluster_world(directory: Path, *, has_namespaces: bool, is_synchronous: bool) -> AsyncIterator[ClusterWorld]:
     """Run everything for the block. `directory` exists, and Postgres' user can enter it.
@@ -98,108 +125,150 @@ async def cluster_world(directory: Path, *, has_namespaces: bool, is_synchronous
     Raises: `OperatorError`.
     """
     network = Network(has_namespaces=has_namespaces)
-    lab = network.lab
     add = partial(_add_machines, network)
     servers, edges = add("db", _SERVERS, 10), add("edge", _EDGES, 20)
     apis, monitors = add("api", _APIS, 30), add("monitor", _MONITORS, 40)
-    http, https, listen, admin, balanced, *database_ports = free_ports(9)
+    balanced, http, https, api, admin, *database_ports = free_ports(9)
+    ports = _Ports(http, https, api, admin)
+    balancer = HostPort(network.lab.address, balanced)
     if has_namespaces:
-        for machine in servers:
-            home = directory / machine.name
-            home.mkdir()
-            mount_memory(home, _DISK_MEBIBYTES)
+        _mount_disks(directory, servers)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        zone = Zone()
-        dns = await enter(NameServer.serve(zone, lab.address))
-        sink = await enter(WebhookSink.serve(lab.address))
-        origin = "http://" + await enter(serving(_origin(), lab.address, 0))
-        resolver = HostPort(dns.host, dns.port)
-        pebble = await enter(running_pebble(directory, http_port=http, host=lab.address, resolver=resolver))
-        postgres = await enter(running_patroni(directory, lab, servers, database_ports, is_synchronous=is_synchronous))
-        stack.callback(_balance(directory, HostPort(lab.address, balanced), apis, listen).kill)
-        links = {
-            machine.name: [
-                await enter(opened_link(HostPort(each.machine.address, each.port), host=lab.address))
-                for each in postgres.members
-            ]
-            for machine in (edges[1], apis[1])
-        }
-        shared = {
-            "MASTER_KEY_FILE": str(directory / "master.key"),
-            "DATABASE_URL": postgres.dsn,
-            "DNS_SERVERS": dns.address,
-            "ALLOW_PRIVATE_ADDRESSES": network.cidr,
-            "SERVICE_SERVERS": ",".join(machine.address for machine in edges),
-            "PUBLIC_URL": f"http://{lab.address}:{balanced}",
-            "API_TRUSTED_PROXIES": f"{lab.address}/32",
-            "RDAP_BOOTSTRAP": "off",
-            "EDGE_WORKERS": "1",
-            "EDGE_READY_MAX_AGE_SECONDS": f"{READY_MAX_AGE_SECONDS:g}",
-            "ISSUER": "acme",
-            "ACME_DIRECTORY": pebble.directory,
-            "ACME_CA_FILE": str(pebble.ca_file),
-            **{f"ACME_{name}": "1000000" for name in _LIMITS},
-        }
-        listeners = {"EDGE_HTTP": http, "EDGE_HTTPS": https, "API_LISTEN": listen} | dict.fromkeys(
-            ("EDGE_ADMIN", "API_ADMIN", "MONITOR_ADMIN"), admin
+        lab = await enter(_running_lab(directory, network.lab.address, ports.http))
+        postgres = await enter(
+            running_patroni(directory, network.lab, servers, database_ports, is_synchronous=is_synchronous)
         )
-
-        def role(name: str, machine: Machine, **settings: str) -> RoleMachine:
-            own = {key: f"{machine.address}:{port}" for key, port in listeners.items()}
-            if machine.name in links:
-                own["DATABASE_URL"] = dsn_of([link.address for link in links[machine.name]])
-            state = directory / machine.name
-            state.mkdir()
-            own |= {"STATE_DIR": str(state)} | settings
-            environ = {"PATH": "/usr/bin:/bin"} | {PREFIX + key: value for key, value in (shared | own).items()}
-            process = RoleProcess(name, environ, directory / f"{machine.name}.log", machine.within)
-            stack.push_async_callback(process.kill)
-            return RoleMachine(machine, process)
-
-        reversed_feed = dsn_of([f"{each.machine.address}:{each.port}" for each in reversed(postgres.members)])
-        feeds = {edges[2].name: {"FEED_URL": reversed_feed}}
-        edge_roles = [role("edge", machine, **feeds.get(machine.name, {})) for machine in edges]
-        api_roles = [role("api", machine) for machine in apis]
-        monitor_roles = [role("monitor", machine) for machine in monitors]
-        keyring = await prepare(api_roles[0].process.settings)
-        zone.add(f"*.{ZONE}", "CNAME", _CNAME_TARGET)
-        zone.add(_CNAME_TARGET, "CNAME", api_roles[0].process.settings.power_target)
-        for machine in edges:
-            zone.add(api_roles[0].process.settings.power_target, "A", machine.address)
+        stack.callback(_balance(directory, balancer, apis, ports.api).kill)
+        links = {machine.name: await enter(_opened_links(network, postgres)) for machine in (edges[1], apis[1])}
+        shared = _shared_settings(directory, network, lab, postgres.dsn) | {
+            "SERVICE_SERVERS": ",".join(machine.address for machine in edges),
+            "PUBLIC_URL": f"http://{balancer}",
+        }
+        own = {name: {"DATABASE_URL": dsn_of([link.address for link in each])} for name, each in links.items()}
+        own[edges[2].name] = {
+            "FEED_URL": dsn_of([f"{each.machine.address}:{each.port}" for each in reversed(postgres.members)])
+        }
+        roles = {
+            name: [
+                _role(name, machine, directory, shared | ports.listeners(machine) | own.get(machine.name, {}))
+                for machine in machines
+            ]
+            for name, machines in (("edge", edges), ("api", apis), ("monitor", monitors))
+        }
+        for each in (role for of_kind in roles.values() for role in of_kind):
+            stack.push_async_callback(each.process.kill)
+        settings = roles["api"][0].process.settings
+        keyring = await prepare(settings)
+        _lead(lab.zone, settings.power_target, edges)
         database = await enter(open_pool(postgres.dsn, size=4, application_name="frontage bench"))
         made = await make_application(
-            database, keyring, name="Cluster", cname_target=_CNAME_TARGET, webhook_url=sink.url
+            database, keyring, name="Cluster", cname_target=_CNAME_TARGET, webhook_url=lab.sink.url
         )
-        session = await enter(
-            aiohttp.ClientSession(
-                shared["PUBLIC_URL"],
-                connector=aiohttp.TCPConnector(force_close=True),  # which would repeat a request by itself
-                timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS),
-            )
-        )
-        ca_file = directory / "pebble-root.pem"
-        ca_file.write_text(await pebble.root())
-        partner = ApiClient(session, *made, origin)
+        session = await enter(_session(shared["PUBLIC_URL"]))
         world = ClusterWorld(
             directory,
             network,
             postgres,
             database,
-            pebble,
-            ca_file,
-            sink,
-            zone,
-            origin,
-            partner,
-            edge_roles,
-            api_roles,
-            monitor_roles,
+            lab.pebble,
+            await _write_root(directory, lab.pebble),
+            lab.sink,
+            lab.zone,
+            lab.origin,
+            ApiClient(session, *made, lab.origin),
+            roles["edge"],
+            roles["api"],
+            roles["monitor"],
             links,
         )
         await asyncio.gather(*(each.process.start() for each in world.roles))
         await _until_balanced(session)
         yield world
+
+
+@asynccontextmanager
+async def _running_lab(directory: Path, host: str, validated_port: int) -> AsyncIterator[_Lab]:
+    """Serve DNS, a webhook sink and an origin, and run Pebble, which validates at `validated_port`."""
+    zone = Zone()
+    async with (
+        NameServer.serve(zone, host) as dns,
+        WebhookSink.serve(host) as sink,
+        serving(_origin(), host, 0) as origin,
+        running_pebble(directory, http_port=validated_port, host=host, resolver=HostPort(dns.host, dns.port)) as pebble,
+    ):
+        yield _Lab(zone, dns, sink, f"http://{origin}", pebble)
+
+
+@asynccontextmanager
+async def _opened_links(network: Network, postgres: PatroniCluster) -> AsyncIterator[list[SlowLink]]:
+    """Open links to the servers of Postgres, in their order, which can be made slow."""
+    async with AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(
+                opened_link(HostPort(each.machine.address, each.port), host=network.lab.address)
+            )
+            for each in postgres.members
+        ]
+
+
+def _shared_settings(directory: Path, network: Network, lab: _Lab, dsn: str) -> dict[str, str]:
+    """Return the settings that all roles have."""
+    return {
+        "MASTER_KEY_FILE": str(directory / "master.key"),
+        "DATABASE_URL": dsn,
+        "DNS_SERVERS": lab.dns.address,
+        "ALLOW_PRIVATE_ADDRESSES": network.cidr,
+        "API_TRUSTED_PROXIES": f"{network.lab.address}/32",
+        "RDAP_BOOTSTRAP": "off",
+        "EDGE_WORKERS": "1",
+        "EDGE_READY_MAX_AGE_SECONDS": f"{READY_MAX_AGE_SECONDS:g}",
+        "ISSUER": "acme",
+        "ACME_DIRECTORY": lab.pebble.directory,
+        "ACME_CA_FILE": str(lab.pebble.ca_file),
+        **{f"ACME_{name}": "1000000" for name in _LIMITS},
+    }
+
+
+def _role(name: str, machine: Machine, directory: Path, settings: dict[str, str]) -> RoleMachine:
+    """Return a machine with a role that is not started, and a state directory of its own."""
+    state = directory / machine.name
+    state.mkdir()
+    environ = {"PATH": "/usr/bin:/bin", f"{PREFIX}STATE_DIR": str(state)}
+    environ |= {PREFIX + key: value for key, value in settings.items()}
+    return RoleMachine(machine, RoleProcess(name, environ, directory / f"{machine.name}.log", machine.within))
+
+
+def _mount_disks(directory: Path, servers: Sequence[Machine]) -> None:
+    """Give each server of Postgres a disk of its own, which can be full."""
+    for machine in servers:
+        home = directory / machine.name
+        home.mkdir()
+        mount_memory(home, _DISK_MEBIBYTES)
+
+
+def _lead(zone: Zone, power_target: str, edges: Sequence[Machine]) -> None:
+    """Have every name of the zone lead to the edges."""
+    zone.add(f"*.{ZONE}", "CNAME", _CNAME_TARGET)
+    zone.add(_CNAME_TARGET, "CNAME", power_target)
+    for machine in edges:
+        zone.add(power_target, "A", machine.address)
+
+
+def _session(url: str) -> aiohttp.ClientSession:
+    """Return a session that repeats no request by itself, as one with kept connections would."""
+    return aiohttp.ClientSession(
+        url,
+        connector=aiohttp.TCPConnector(force_close=True),
+        timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS),
+    )
+
+
+async def _write_root(directory: Path, pebble: Pebble) -> Path:
+    """Write Pebble's root, and return the file."""
+    path = directory / "pebble-root.pem"
+    path.write_text(await pebble.root())
+    return path
 
 
 async def _until_balanced(session: aiohttp.ClientSession) -> None:

@@ -65,7 +65,7 @@ def test_refused_write_explains_nothing_and_an_unanswered_attempt_may_come_late(
 def judged(*operations: Operation, faults: tuple[Fault, ...] = (), is_synchronous: bool = True) -> Verdict:
     history, verdict = History(operations=list(operations), faults=list(faults)), Verdict()
     judge_reads(history, verdict, is_synchronous=is_synchronous)
-    judge_visits(history, verdict, [DOMAIN], max_age_seconds=10)
+    judge_visits(history, verdict, [DOMAIN], max_age_seconds=10, is_synchronous=is_synchronous)
     judge_writes(history, verdict, is_synchronous=is_synchronous)
     return verdict
 
@@ -105,6 +105,16 @@ def test_old_answer_is_wrong_unless_the_edge_says_that_its_copy_is_old(said: Out
     ready = [op("ready", None, second, outcome=said) for second in (38, 42)]
 
     assert judged(*WRITES, op("visit", "v2", 40), *ready).wrong["stale answers"] == count
+
+
+@pytest.mark.parametrize(("is_synchronous", "count"), [(True, 1), (False, 0)])
+def test_old_answer_is_right_where_the_write_after_it_is_of_a_lost_tail(is_synchronous: bool, count: int) -> None:
+    failover = Fault("a failover", frozenset({"db1"}), 21, 38, takes_primary=True)
+    seen = [op("ready", None, 38), op("visit", "v2", 40), op("ready", None, 42)]
+
+    verdict = judged(*WRITES, *seen, faults=(failover,), is_synchronous=is_synchronous)
+
+    assert verdict.wrong["stale answers"] == count
 
 
 @pytest.mark.parametrize(("hits", "count"), [("edge1", 0), ("edge2", 1)])
