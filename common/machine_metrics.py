@@ -15,7 +15,7 @@ from common.clock import Clock, SystemClock
 from common.metrics import Family
 
 _SAMPLE_SECONDS = 0.5
-_SAMPLES = 120
+_KEPT_SECONDS = 60.0
 
 
 def measure_machine(directory: Path, clock: Clock | None = None) -> list[Family]:
@@ -37,21 +37,28 @@ def measure_machine(directory: Path, clock: Clock | None = None) -> list[Family]
 class LoopLag:
     """Measures how late the event loop runs what is due.
 
-    Created and run by the admin listener; holds a minute of samples.
+    Created and run by the admin listener, and by each worker of an edge; holds a minute of samples.
     """
 
     def __init__(self) -> None:
-        self._samples: deque[float] = deque(maxlen=_SAMPLES)
+        self._samples: deque[tuple[float, float]] = deque()  # when each was taken, and the delay
 
     async def run(self) -> None:
         """Sample until cancelled."""
-        loop = asyncio.get_running_loop()
         while True:
-            due_at = loop.time() + _SAMPLE_SECONDS
-            await asyncio.sleep(_SAMPLE_SECONDS)
-            self._samples.append(max(0.0, loop.time() - due_at))
+            await self.sleep(_SAMPLE_SECONDS)
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep, and sample by how much longer it took."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await asyncio.sleep(seconds)
+        ended = loop.time()
+        self._samples.append((ended, max(0.0, ended - began - seconds)))
+        while self._samples[0][0] < ended - _KEPT_SECONDS:
+            self._samples.popleft()
 
     def families(self) -> list[Family]:
         """Return the worst delay in the last minute, in seconds."""
-        worst = max(self._samples, default=0.0)
-        return [Family.of("frontage_loop_lag_seconds", "Worst delay of the event loop in a minute.", "gauge", worst)]
+        worst = max((delay for _, delay in self._samples), default=0.0)
+        return [Family.of("frontage_loop_lag_seconds", "Worst delay of the event loop in a minute.", "maximum", worst)]

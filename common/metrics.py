@@ -7,11 +7,14 @@ This module must not count anything itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["counter", "gauge", "histogram"]
+Kind = Literal["counter", "gauge", "histogram", "maximum", "minimum"]
+"""``maximum`` and ``minimum`` are gauges of which that of all processes counts, and not their sum."""
+_PLACE_BY_PLACE: Mapping[str, Callable[[float, float], float]] = {"maximum": max, "minimum": min}
 Labels = tuple[str, ...]
 Samples = dict[Labels, list[float]]
 
@@ -20,7 +23,7 @@ Samples = dict[Labels, list[float]]
 class Family:
     """One measurement with all its label values.
 
-    `samples` maps label values to numbers that add up place by place: one number for counters and gauges; for
+    `samples` maps label values to numbers that add up place by place: one number for all but histograms; for
     a histogram the count of each bucket (not cumulative, the last one unbounded) and then the sum.
     `name` is without Prometheus' suffixes (``_total``, ``_bucket``); `bounds` are a histogram's upper bounds.
     """
@@ -33,7 +36,7 @@ class Family:
     samples: Samples = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, help_text: str, kind: Literal["counter", "gauge"], value: float) -> Family:
+    def of(cls, name: str, help_text: str, kind: Kind, value: float) -> Family:
         """Make a family of one number, without labels."""
         return cls(name, help_text, kind, samples={(): [value]})
 
@@ -63,7 +66,7 @@ class Aggregate:
 
     def retire(self, process: int) -> None:
         """Keep the counters of a process that has ended, and drop its gauges."""
-        last = [family for family in self._living.pop(process, []) if family.kind != "gauge"]
+        last = [family for family in self._living.pop(process, []) if family.kind in ("counter", "histogram")]
         self._departed = add_up([*self._departed, *last])
 
     def families(self) -> list[Family]:
@@ -84,9 +87,8 @@ def add_up(families: Iterable[Family]) -> list[Family]:
             total = totals[family.name] = Family(
                 family.name, family.help, family.kind, family.label_names, family.bounds
             )
+        combine = _PLACE_BY_PLACE.get(family.kind, operator.add)
         for labels, numbers in family.samples.items():
             held = total.samples.get(labels)
-            total.samples[labels] = (
-                list(numbers) if held is None else [a + b for a, b in zip(held, numbers, strict=True)]
-            )
+            total.samples[labels] = list(numbers if held is None else map(combine, held, numbers))
     return list(totals.values())

@@ -98,7 +98,7 @@ def metric_families() -> Mapping[str, tuple[str, tuple[str, ...], str]]:
                 match [_constant(each) for each in node.args]:
                     case [str(name), str(words), str(kind), *rest]:
                         labels = rest[0] if rest and isinstance(rest[0], tuple) else ()
-                        found[name] = (kind, labels, words)
+                        found[name] = ("gauge" if kind in ("maximum", "minimum") else kind, labels, words)
     return found
 
 

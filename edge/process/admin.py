@@ -17,6 +17,8 @@ import orjson
 from aiohttp import web
 
 from common.exposition import CONTENT_TYPE, render
+from common.machine_metrics import LoopLag
+from common.metrics import add_up
 from edge.process.acceptor import Acceptor
 from edge.process.health import View
 
@@ -27,8 +29,9 @@ CLOSE_POLLS = 100
 class AdminPort:
     """Handles the admin port's requests; created by `listening`."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, lag: LoopLag) -> None:
         self._view = view
+        self._lag = lag
 
     def build_app(self) -> web.Application:
         """Return the application with its routes."""
@@ -51,11 +54,8 @@ class AdminPort:
 
     async def metrics(self, _request: web.Request) -> web.Response:
         """Answer with the metrics of all workers and of the supervisor."""
-        return _last(
-            web.Response(
-                body=render(self._view.measurements(), with_process=True), headers={"Content-Type": CONTENT_TYPE}
-            )
-        )
+        families = add_up([*self._view.measurements(), *self._lag.families()])
+        return _last(web.Response(body=render(families, with_process=True), headers={"Content-Type": CONTENT_TYPE}))
 
     async def accept(self, request: web.Request) -> web.Response:
         """Accept the held copy, as the operator commands."""
@@ -69,11 +69,13 @@ class AdminPort:
 @asynccontextmanager
 async def listening(descriptor: int, view: View) -> AsyncIterator[None]:
     """Answer at the listening socket `descriptor`, which stays open: later connections are for the next generation."""
+    lag = LoopLag()
     runner = web.AppRunner(
-        AdminPort(view).build_app(), access_log=None, shutdown_timeout=CLOSE_POLLS * CLOSE_POLL_SECONDS
+        AdminPort(view, lag).build_app(), access_log=None, shutdown_timeout=CLOSE_POLLS * CLOSE_POLL_SECONDS
     )
     await runner.setup()
     assert runner.server is not None
+    sampling = asyncio.create_task(lag.run(), name="loop lag")
     try:
         listener = socket.socket(fileno=os.dup(descriptor))
         acceptor = Acceptor([await asyncio.get_running_loop().create_server(runner.server, sock=listener)])
@@ -83,6 +85,7 @@ async def listening(descriptor: int, view: View) -> AsyncIterator[None]:
             await acceptor.close()
             await _wait_for_connections(runner.server)
     finally:
+        sampling.cancel()
         await runner.cleanup()
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from common import logs
 from common.errors import FrontageError
+from common.machine_metrics import LoopLag
 from common.processes import loop_factory, raise_descriptor_limit, settle_garbage_collector
 from common.settings import Settings
 from edge.process.acceptor import Acceptor, accept_from
@@ -63,6 +64,7 @@ class Worker:
         self._begin = begin
         self._service = service
         self._writer = writer
+        self._lag = LoopLag()
         self._acceptors: dict[int, Acceptor] = {}
         self._is_draining = False
         self._finishing: asyncio.Task[None] | None = None
@@ -76,10 +78,11 @@ class Worker:
                 is_idle = self._is_draining and self._service.is_idle()  # asks every connection: seldom, then
                 service = self._service
                 failing, recovered = service.failing_origins(), service.take_recovered_origins()
-                beat = Beat(is_idle, service.measurements(), failing, recovered, service.certificates())
+                families = [*service.measurements(), *self._lag.families()]
+                beat = Beat(is_idle, families, failing, recovered, service.certificates())
                 self._writer.write(encode(beat))
                 self.report_traffic()
-            await asyncio.sleep(BEAT_SECONDS)
+            await self._lag.sleep(BEAT_SECONDS)
 
     def report_traffic(self) -> None:
         """Send what was counted for each domain."""

@@ -186,4 +186,5 @@ def _tls_families(tls: TlsShared) -> list[Family]:
         Family.of("frontage_edge_tls_context_builds", "Contexts built.", "counter", counters.context_builds),
         Family.of("frontage_edge_tls_cache_hits", "Contexts found in the cache.", "counter", counters.cache_hits),
         Family("frontage_edge_tls_failures", "Handshakes that failed.", "counter", ("reason",), samples=failed),
+        *tls.certificate_ends(),
     ]

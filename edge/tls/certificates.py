@@ -30,11 +30,13 @@ from common.secrets import Keyring
 from edge.replica.certificate_keys import CertificateUse, key_identity
 from edge.replica.records import CertificateRecord, RecordUnusable, read_record
 from edge.replica.routes import TlsOptions, read_tls_options
+from edge.tls.certificate_ends import end_of
 from edge.tls.contexts import PROTOCOLS, build_context
 
 _log = get_logger(__name__)
 
 _REVIEWED_AT_ONCE: Final = 64
+_SOON_SECONDS: Final = 31 * 86_400.0
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
 
 
@@ -70,6 +72,7 @@ class _Entry:
     options: TlsOptions
     generation: int
     built_at: float
+    ends_at: float  # unix seconds
 
 
 class CertificateCache:
@@ -123,11 +126,11 @@ class CertificateCache:
         options = read_tls_options(self._reader, domain)
         self.discard(domain)
         try:
-            context, keys = self._try_build(domain, record, options)
+            context, keys, ends_at = self._try_build(domain, record, options)
         except OSError as error:
             _log.error("certificate could not be loaded", domain=domain, error=str(error))
             return Missing.UNUSABLE
-        self._entries[domain] = _Entry(context, keys, _digest(record), options, generation, self._now())
+        self._entries[domain] = _Entry(context, keys, _digest(record), options, generation, self._now(), ends_at)
         if context is None:
             self._unusable[domain] = None
         if len(self._entries) > self._capacity:
@@ -160,11 +163,29 @@ class CertificateCache:
         unusable = len(self._unusable)
         return CertificateUse(len(self._entries) - unusable, unusable, next(iter(self._unusable), None))
 
+    def ends(self, now: float) -> list[float]:
+        """Return when the certificates end that clients of this worker were presented lately, in unix seconds.
+
+        Of those that end soon after `now`, only such as another has not replaced.
+        """
+        soon = now + _SOON_SECONDS
+        return [
+            entry.ends_at
+            for domain, entry in self._entries.items()
+            if entry.context is not None and (entry.ends_at > soon or self._is_in_service(entry, domain))
+        ]
+
+    def _is_in_service(self, entry: _Entry, domain: str) -> bool:
+        record = self._reader.get_raw("certificate", domain)
+        return record is not None and entry.digest == _digest(record)
+
     def _is_current(self, entry: _Entry, domain: str, record: bytes) -> bool:
         return entry.digest == _digest(record) and entry.options == read_tls_options(self._reader, domain)
 
-    def _try_build(self, domain: str, content: bytes, options: TlsOptions) -> tuple[ssl.SSLContext | None, int | None]:
-        """Return the context, or None with the revision of the keys if these are what it fails for.
+    def _try_build(
+        self, domain: str, content: bytes, options: TlsOptions
+    ) -> tuple[ssl.SSLContext | None, int | None, float]:
+        """Return the context, or None with the revision of the keys if these are what it fails for; and its end.
 
         Raises: OSError where this machine lacks what it takes.
         """
@@ -177,12 +198,12 @@ class CertificateCache:
             context = build_context(record.chain, key, protocols)
             if options.needs_tls13:
                 context.minimum_version = ssl.TLSVersion.TLSv1_3
-            return context, None
+            return context, None, end_of(record.chain)
         except (RecordUnusable, SecretUnreadable, ValueError, OSError) as error:  # ssl.SSLError is an OSError
             if isinstance(error, OSError) and error.errno in _SHORTAGES:
                 raise
             _log.error("certificate cannot be used", domain=domain, error=type(error).__name__)
-            return None, self._keyring.revision if isinstance(error, SecretUnreadable) else None
+            return None, self._keyring.revision if isinstance(error, SecretUnreadable) else None, 0.0
 
 
 class BuildBudget:

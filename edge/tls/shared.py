@@ -14,10 +14,12 @@ from itertools import islice
 from typing import Protocol
 
 from common.clock import Clock
+from common.metrics import Family
 from common.names import wildcard_above
 from common.secrets import Keyring
 from edge.replica.certificate_keys import CertificateUse
 from edge.replica.certificates import read_hold_until
+from edge.tls.certificate_ends import end_families
 from edge.tls.certificates import BuildBudget, CertificateCache, CertificateReader, Missing
 from edge.tls.contexts import PROTOCOLS, holds_too_many_sessions
 from edge.tls.deadlines import Deadlines
@@ -114,6 +116,10 @@ class TlsShared:
         self._pump: asyncio.TimerHandle | None = None
         self._sweep_contexts()
 
+    def certificate_ends(self) -> list[Family]:
+        """Return when the certificates end that clients were presented lately, as counted at most a minute ago."""
+        return self._ends
+
     @property
     def held_now(self) -> int:
         """Return how many handshakes are held."""
@@ -168,6 +174,8 @@ class TlsShared:
 
     def _sweep_contexts(self) -> None:
         self._certificates.discard_older_than(self.limits.context_seconds)
+        now = self._clock.now().timestamp()
+        self._ends = end_families(self._certificates.ends(now), now)
         self._sweep = self.loop.call_later(self.limits.context_seconds / _SWEEPS_A_CONTEXT_LIFE, self._sweep_contexts)
 
     # Decisions ---------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class Connector:
 
         `api`: where the management API of this machine listens, which `policy` lets no other origin be.
         """
-        self._resolver = resolver
+        self.resolver = resolver
         self._policy = policy
         self._order = order
         self._turns = turns
@@ -99,7 +99,7 @@ class Connector:
     async def _connect(self, origin: Origin, on_lost: Callable[[UpstreamConnection], None]) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout_seconds
-        answer = await self._resolver.resolve(origin.host, timeout_seconds=self._timeout_seconds)
+        answer = await self.resolver.resolve(origin.host, timeout_seconds=self._timeout_seconds)
         permitted = self._permitted(answer.addresses, origin)
         addresses = self._order.order(origin, permitted, loop.time())
         for remaining_handshakes in reversed(range(_MAX_HANDSHAKES)):

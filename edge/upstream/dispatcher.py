@@ -256,6 +256,7 @@ class UpstreamDispatcher:
                 self._connector.address_failure_count,
             ),
             *self._connector.tls.families(),
+            *self._connector.resolver.families(),
         ]
 
     def close(self) -> None:

@@ -70,6 +70,26 @@ async def close(wire: Wire) -> None:
     await wire.head()
 
 
+@pytest.mark.parametrize(
+    ("behaviour", "outcome"),
+    [(None, "answered"), (Behaviour.NXDOMAIN, "absent"), (Behaviour.SERVFAIL, "failed"), (Behaviour.REFUSED, "failed")],
+)
+async def test_look_ups_are_counted_by_what_came_of_them(
+    tmp_path: Path, behaviour: Behaviour | None, outcome: str
+) -> None:
+    async with origin(answer_each, host=FIRST) as there, named(tmp_path, FIRST) as (proxy, zone):
+        if behaviour is not None:
+            zone.misbehave(NAME, behaviour)
+        enrol(proxy, there.port)
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.response()
+        families = {family.name: family for family in proxy.worker.measurements()}
+    counts = families["frontage_edge_origin_lookups"].samples
+    assert {name for (name,), (count,) in counts.items() if count} == {outcome}
+    assert sum(families["frontage_edge_origin_lookup_seconds"].samples[()][:-1]) == sum(map(sum, counts.values()))
+
+
 # Moves -----------------------------------------------------------------------------------------------------
 
 

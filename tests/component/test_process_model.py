@@ -69,6 +69,12 @@ async def test_killed_worker_breaks_only_its_own_connections_and_is_replaced(edg
     assert orjson.loads(exit_line)["level"] == "warning"
 
 
+async def test_the_worst_delay_of_all_loops_is_one_figure(edge: EdgeProcess) -> None:
+    await edge.start()
+    await edge.metrics_with("frontage_edge_workers_serving 2.0")
+    assert (await edge.metrics()).count("\nfrontage_loop_lag_seconds ") == 1
+
+
 async def test_log_level_leaves_out_what_is_less_severe(edge: EdgeProcess) -> None:
     await edge.start(FRONTAGE_LOG_LEVEL="warning")
     before = await edge.workers()

@@ -298,6 +298,26 @@ ALERTS: Final = (
         "observing#the-access-log",
     ),
     Alert(
+        "FrontageEdgeCertificateEnds",
+        "critical",
+        'sum by (instance) (frontage_edge_certificates{days_left="0-1"}) > 0',
+        "1h",
+        "Visitors of an edge are presented a certificate that ends within a day, which browsers will refuse.",
+        "`frontage certificate list` finds it; `GET /domains/:domain/diagnosis` says why it is not renewed."
+        " Where the domain's DNS has left it is no fault.",
+        "certificates#what-visitors-get",
+    ),
+    Alert(
+        "FrontageEdgeResolverFails",
+        "warning",
+        'sum by (instance) (rate(frontage_edge_origin_lookups_total{outcome="failed"}[5m]))'
+        " > 0.2 * sum by (instance) (rate(frontage_edge_origin_lookups_total[5m]))",
+        "5m",
+        "An edge cannot ask its resolver for origins' addresses: known ones serve on for five minutes.",
+        "See the resolver, and `FRONTAGE_DNS_SERVERS`; one of a single tenant's name servers is no fault of yours.",
+        "origins#moving-an-origin-several-addresses-outages",
+    ),
+    Alert(
         "FrontageApiErrors",
         "warning",
         "sum by (route) (rate(frontage_api_failures_total[10m])) > 0.1",

@@ -79,6 +79,21 @@ CHARTS: Final = (
     Chart("Oldest due work", "s", (("max by (work) (frontage_due_oldest_seconds)", "{{work}}"),)),
     Chart("Work in progress", "short", (("sum by (work) (frontage_monitor_claims_held)", "{{work}}"),)),
     Chart("Certificates by days left", "short", (("max by (days_left) (frontage_certificates)", "{{days_left}}"),)),
+    Chart(
+        "Certificates that edges present, by days left",
+        "short",
+        (("sum by (days_left) (frontage_edge_certificates)", "{{days_left}}"),),
+    ),
+    Chart(
+        "Time until an edge's first certificate ends",
+        "s",
+        (("min by (instance) (frontage_edge_certificate_end_timestamp_seconds) - time()", "{{instance}}"),),
+    ),
+    Chart(
+        "Look-ups of origins",
+        "ops",
+        (("sum by (outcome) (rate(frontage_edge_origin_lookups_total[5m]))", "{{outcome}}"),),
+    ),
     Chart("Orders that fail", "short", (("max by (reason) (frontage_orders_failing)", "{{reason}}"),)),
     Chart(
         "Limits of the CA",

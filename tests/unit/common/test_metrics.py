@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 
 from common.exposition import render
-from common.metrics import Aggregate, Family, add_up
+from common.metrics import Aggregate, Family, Kind, add_up
 
 
 def answers(**by_status: float) -> Family:
@@ -33,6 +34,17 @@ def test_counts_of_a_process_outlive_it_and_its_gauges_do_not() -> None:
     aggregate.retire(1)
     aggregate.retire(1)
     assert aggregate.families() == [answers(ok=16), Family.of("open", "Open.", "gauge", 1)]
+
+
+@pytest.mark.parametrize(("kind", "combined"), [("gauge", 9), ("maximum", 6), ("minimum", 3)])
+def test_gauges_of_several_processes_are_combined_by_their_kind(kind: Kind, combined: float) -> None:
+    families = [Family.of("each", "Each.", kind, value) for value in (3, 6)]
+    assert add_up(families) == [Family.of("each", "Each.", kind, combined)]
+    assert "# TYPE each gauge" in render(families[:1]).decode()
+    aggregate = Aggregate()
+    aggregate.report(1, families)
+    aggregate.retire(1)
+    assert aggregate.families() == []
 
 
 def test_prometheus_text() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import math
 import os
 import ssl
 import time
@@ -13,6 +14,7 @@ import pytest
 
 from common.secrets import key_id_of, load_keyring
 from edge.replica.certificate_keys import CertificateUse, key_identity
+from edge.tls.certificate_ends import end_families
 from edge.tls.certificates import BuildBudget, CertificateCache, Missing
 from edge.tls.failures import Failure, answer_to
 from tests.tls_parts import MemoryReplica, keyring, the_ca
@@ -153,6 +155,31 @@ def test_the_review_counts_unusable_certificates_until_their_records_change() ->
         replica.remove("certificate", f"{number}.example")
     cache.review()
     assert cache.review() == CertificateUse(usable=1, unusable=1, example="99.example")
+
+
+def test_ends_are_those_of_certificates_that_no_other_has_replaced() -> None:
+    replica = MemoryReplica()
+    cache = cache_over(replica)
+    for domain in ("a.example", "b.example", "c.example"):
+        replica.put_certificate(domain)
+        cache.build(domain)
+    replica.put("certificate", "broken.example", {})
+    cache.build("broken.example")
+    in_thirty_days = pytest.approx(time.time() + 30 * 86_400, abs=3600)
+    assert cache.ends(time.time()) == [in_thirty_days] * 3
+    replica.put_certificate("b.example")
+    replica.remove("certificate", "c.example")
+    assert cache.ends(time.time()) == [in_thirty_days]
+    assert len(cache.ends(time.time() - 30 * 86_400)) == 3  # far from their end nothing is compared
+
+
+def test_certificates_are_counted_by_days_left_and_the_first_end_is_shown() -> None:
+    now = 1_000_000.0
+    by_days, first = end_families([now + days * 86_400 for days in (-1, 0.5, 2, 2, 30, 31, math.inf)], now)
+    counts = {span: count for (span,), (count,) in by_days.samples.items()}
+    assert counts == {"ended": 1, "0-1": 1, "1-3": 2, "3-7": 0, "7-30": 1, "30-": 2}
+    assert first.samples == {(): [now - 86_400]}
+    assert end_families([], now)[1].samples == {}
 
 
 def test_a_failure_of_the_machine_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

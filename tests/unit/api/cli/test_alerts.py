@@ -66,6 +66,14 @@ SERIES: dict[str, dict[str, tuple[str | None, str | None]]] = {
         'frontage_edge_exchanges_total{status="502"}': ("0+10", "0+10"),
     },
     "FrontageOriginsUnreachable": {'frontage_edge_refusals_total{code="origin_down"}': ("0+120", "0+1")},
+    "FrontageEdgeCertificateEnds": {
+        'frontage_edge_certificates{days_left="0-1"}': ("1", "0"),
+        'frontage_edge_certificates{days_left="30-"}': ("40", "40"),
+    },
+    "FrontageEdgeResolverFails": {
+        'frontage_edge_origin_lookups_total{outcome="failed"}': ("0+3", "0+1"),
+        'frontage_edge_origin_lookups_total{outcome="answered"}': ("0+9", "0+9"),
+    },
     "FrontageApiErrors": {
         'frontage_api_failures_total{route="/power"}': ("0+12", "0+1"),
     },
