@@ -65,7 +65,7 @@ def build_app(
         authenticated(authenticator, limits, admission),
         understood(QUERIES),
         admitted(admission),
-        idempotent(database, settlements),
+        idempotent(settlements),
     ]
     app = web.Application(middlewares=middlewares, client_max_size=LARGEST_BODY_BYTES)
     app[DRAINING] = draining

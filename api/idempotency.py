@@ -31,7 +31,9 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 class Settlements:
-    """Ends requests' holds of their keys, later where the database is away. Made and closed by the application.
+    """Begins and ends requests' holds of their keys, later where the database is away.
+
+    Made and closed by the application.
 
     A hold that is not ended refuses its request for two minutes, as if it still ran: after a failover, its client could
     not send it again for so long.
@@ -41,20 +43,38 @@ class Settlements:
         self._database = database
         self._pending: set[asyncio.Task[None]] = set()
 
+    async def begin(self, tenant: str, key: bytes, request: bytes) -> KeyHold | KeyConflict | KeptAnswer:
+        """Start a request under a key; `request` is a digest of its body.
+
+        Raises: `DatabaseUnavailable`. The hold is freed then: the database may have committed it all the same.
+        """
+        begun = None
+        try:
+            async with self._database.transaction() as connection:
+                begun = await kept.begin(connection, tenant, key, request)
+        except DatabaseUnavailable:
+            if isinstance(begun, KeyHold):
+                self._settle_later(begun, None)
+            raise
+        return begun
+
     async def settle(self, hold: KeyHold, answer: KeptAnswer | None) -> None:
         """Keep the answer of a request, or free its key where there is none to keep."""
         try:
             await self._write(hold, answer)
         except DatabaseUnavailable:
-            task = asyncio.create_task(self._write_later(hold, answer), name="settle an idempotent request")
-            self._pending.add(task)
-            task.add_done_callback(self._pending.discard)
+            self._settle_later(hold, answer)
 
     async def close(self) -> None:
         """Give up what is pending: its keys are free in two minutes."""
         for task in self._pending:
             task.cancel()
         await asyncio.gather(*self._pending, return_exceptions=True)
+
+    def _settle_later(self, hold: KeyHold, answer: KeptAnswer | None) -> None:
+        task = asyncio.create_task(self._write_later(hold, answer), name="settle an idempotent request")
+        self._pending.add(task)
+        task.add_done_callback(self._pending.discard)
 
     async def _write_later(self, hold: KeyHold, answer: KeptAnswer | None) -> None:
         """Try again until it is written, or the hold has ended by itself."""
@@ -75,7 +95,7 @@ class Settlements:
                 await kept.finish(connection, hold, answer)
 
 
-def idempotent(database: Database, settlements: Settlements) -> Middleware:
+def idempotent(settlements: Settlements) -> Middleware:
     """Return the middleware that answers a repeated POST with its first answer."""
 
     @web.middleware
@@ -84,8 +104,7 @@ def idempotent(database: Database, settlements: Settlements) -> Middleware:
             return await handler(request)
         tenant, key = request[TENANT], _key_of(request)
         body = await read_raw(request, invalid_body(request.method, request.path), _most_bytes(request.path))
-        async with database.transaction() as connection:
-            begun = await kept.begin(connection, tenant, key, hashlib.sha256(body).digest())
+        begun = await settlements.begin(tenant, key, hashlib.sha256(body).digest())
         if isinstance(begun, KeptAnswer):
             headers = {"Idempotent-Replayed": "true"}
             return web.Response(status=begun.status, body=begun.body, content_type="application/json", headers=headers)

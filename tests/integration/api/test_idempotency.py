@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +13,9 @@ from api.idempotency import Settlements
 from api.operations import OPERATIONS
 from common.db import idempotent_requests as kept
 from common.db.idempotent_requests import KeptAnswer, KeyConflict, KeyHold
+from common.db.pool import Database
+from common.db.session import Connection
+from common.errors import DatabaseUnavailable
 from tests.conftest import execute_at
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
@@ -166,4 +171,33 @@ async def test_a_request_whose_database_went_away_is_settled_once_it_is_back(
         return begun == answer if answer else isinstance(begun, KeyHold)
 
     await until(is_settled)
+    await settlements.close()
+
+
+class UnansweredCommit:
+    """A database that goes away behind the first commit, before it has answered it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._is_away = False
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        async with self._database.transaction() as connection:
+            yield connection
+        if not self._is_away:
+            self._is_away = True
+            raise DatabaseUnavailable("connection lost")
+
+
+async def test_a_hold_whose_commit_was_not_answered_is_freed(service: Service) -> None:
+    request = ((await service.partner()).id, b"key", b"digest of the body")
+    settlements = Settlements(cast("Database", UnansweredCommit(service.database)))
+    with pytest.raises(DatabaseUnavailable):
+        await settlements.begin(*request)
+
+    async def is_free() -> bool:
+        return isinstance(await settlements.begin(*request), KeyHold)
+
+    await until(is_free)
     await settlements.close()
