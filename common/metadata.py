@@ -50,6 +50,12 @@ def check_keys(keys: Sequence[str]) -> None:
             raise InvalidMetadata(f"{other} and {key} would be one header field: keep one of them")
 
 
+def read_note(text: str) -> tuple[str, str] | None:
+    """Return the key and the text that ``plan=pro`` looks for; None for what is no such question."""
+    key, equals, value = text.partition("=")
+    return (key, value) if equals and KEY.fullmatch(key) and value.isprintable() else None
+
+
 def field_name(key: str) -> str:
     """Return the name of the header field by which an origin gets a key."""
     return FIELD_PREFIX + key.replace("_", "-")

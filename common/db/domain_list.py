@@ -26,6 +26,7 @@ The limits of a search are `SearchLimits`; the statements are `common.db.domain_
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -42,7 +43,7 @@ _DETAILS = """
         coalesce(d.created_at, m.date_added) as added_at, coalesce(d.active_until, 'infinity') as lapses_at,
         case when found.product = 'monitor' then m.state
             when d.active_until > now() then 'active' else 'inactive' end as status,
-        c.not_after, d.departed_at is not null as moved_away
+        c.not_after, d.departed_at is not null as moved_away, d.metadata
     from found
     left join domains d on d.domain = found.name and d.product = found.product
     left join certificates c on found.product <> 'monitor' and c.domain = found.name and c.released_at is null
@@ -57,7 +58,8 @@ class ListRow:
     """A row of the list: a name under one product of one application.
 
     `status`: active or inactive of Power and Secure; present, missing or unchecked of Monitor. `not_after` is the
-    certificate's. `origin_fails`: it is reported that its origin gives edges no answer.
+    certificate's. `origin_fails`: it is reported that its origin gives edges no answer. `metadata`: the application's
+    notes of an enrolled domain.
     """
 
     key: ListKey
@@ -66,6 +68,7 @@ class ListRow:
     not_after: datetime | None
     moved_away: bool
     origin_fails: bool = False
+    metadata: Mapping[str, str] | None = None
 
     @property
     def name(self) -> str:
@@ -100,6 +103,8 @@ async def list_part(connection: Connection, wanted: DomainListQuery) -> ListPart
     """Return the next rows of the list; without a text, fewer than the limit only at the end of the list."""
     if wanted.applications is not None and not wanted.applications:
         return ListPart([], None)
+    if wanted.note is not None:
+        return await _read_noted(connection, wanted, *wanted.note)
     if not wanted.text:
         return await _read(connection, wanted)
     limits = wanted.limits
@@ -188,8 +193,47 @@ async def _read(connection: Connection, wanted: DomainListQuery) -> ListPart:
     return ListPart(rows, rows[-1].key if len(rows) == wanted.limit else None)
 
 
+_NOTED = f"""
+    with found as materialized (
+        select m.domain as name, m.product, m.application_id as owner_id, null::text as apex, null::text as subdomain,
+            d.is_active as is_well
+        from applications a
+        join domain_metadata m on m.application_id = a.id and m.product = any($2::text[])
+            and m.key = $3 and m.value = $4
+        join domains d on d.domain = m.domain and d.product = m.product
+        where ($1::text[] is null or a.id = any($1)) and ($5::boolean is null or d.is_active = $5)
+            and (m.domain, m.product) > ($6, $7)
+        order by m.domain, m.product limit $8
+    )
+    {_DETAILS} order by name, product
+"""
+
+
+async def _read_noted(connection: Connection, wanted: DomainListQuery, key: str, value: str) -> ListPart:
+    """Return the next enrolled domains with this text under this key of their metadata, by name."""
+    found = await connection.fetch(
+        _NOTED,
+        None if wanted.applications is None else list(wanted.applications),
+        [wanted.product] if wanted.product else ["power", "secure"],
+        key,
+        value,
+        None if wanted.status is None else wanted.status == "active",
+        *((wanted.after.name, wanted.after.product) if wanted.after else ("", "")),
+        wanted.limit,
+    )
+    rows = [_row(each) for each in found]
+    return ListPart(rows, rows[-1].key if len(rows) == wanted.limit else None)
+
+
 def _row(row: Record) -> ListRow:
-    return ListRow(_key(row), row["application_name"], row["status"], row["not_after"], row["moved_away"])
+    return ListRow(
+        _key(row),
+        row["application_name"],
+        row["status"],
+        row["not_after"],
+        row["moved_away"],
+        metadata=row["metadata"],
+    )
 
 
 def _key(row: Record) -> ListKey:

@@ -51,8 +51,9 @@ SEARCH_LIMITS: Final = SearchLimits()
 class DomainListQuery:
     """The part of the list to be read.
 
-    `text`: a part of the name, in lower case. `sort`: by ``expiry``, what is inactive comes first, then what lapses
-    soonest, and at the end what has no certificate; by ``status``, what needs attention comes first.
+    `text`: a part of the name, in lower case; `note`: in its place, a key and a text of the domains' metadata, which
+    are listed by name. `sort`: by ``expiry``, what is inactive comes first, then what lapses soonest, and at the end
+    what has no certificate; by ``status``, what needs attention comes first.
     """
 
     applications: Sequence[str] | None
@@ -63,6 +64,7 @@ class DomainListQuery:
     after: ListKey | None = None
     limit: int = 50
     limits: SearchLimits = SEARCH_LIMITS
+    note: tuple[str, str] | None = None
 
     @property
     def is_of_many(self) -> bool:

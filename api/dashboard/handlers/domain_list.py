@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
+import orjson
 from aiohttp import web
 
 from api.dashboard.browser import ROOT
@@ -24,6 +25,7 @@ from common.db.domain_list import ListRow
 from common.db.domain_list_query import PRODUCTS, SORTS, STATUSES, DomainListQuery, ListKey, Sort
 from common.db.domain_totals import Totals
 from common.db.session import Connection
+from common.metadata import read_note
 
 _LISTED = 50
 _LISTED_APPLICATIONS = 200
@@ -33,7 +35,7 @@ _LIVE_SEARCH_SECONDS = 15.0
 _FILTERS = ("text", "product", "status", "application")
 _READ_AT_ONCE = 1000
 _MOST_EXPORTED = 10_000
-_HEADS = ("domain", "product", "application", "application id", "status", "certificate expires", "added")
+_HEADS = ("domain", "product", "application", "application id", "status", "certificate expires", "added", "metadata")
 _PARAMETERS = (*_FILTERS, "sort", "after")
 
 _Query: TypeAlias = tuple[tuple[str, str], ...]
@@ -147,7 +149,8 @@ class DomainListPage:
 def _cells(row: ListRow) -> Sequence[str]:
     times = [each.isoformat() if each else "" for each in (row.not_after, row.added_at)]
     status = "moved away" if row.moved_away else row.status
-    return (row.name, row.product, row.application_name, row.application_id, status, *times)
+    notes = orjson.dumps(row.metadata).decode() if row.metadata else ""
+    return (row.name, row.product, row.application_name, row.application_id, status, *times, notes)
 
 
 def _query(request: web.Request) -> _Query:
@@ -158,10 +161,13 @@ def _query(request: web.Request) -> _Query:
 def _wanted(query: Mapping[str, str], ids: list[str] | None) -> DomainListQuery:
     """Unknown values are as good as none: the addresses of lists are kept and passed on."""
     product, status = query.get("product"), query.get("status")
-    sort: Sort = next((each for each in SORTS if each == query.get("sort")), "name")
+    text = query.get("text", "").strip()
+    note = read_note(text)
+    sort: Sort = next((each for each in SORTS if each == query.get("sort")), "name") if note is None else "name"
     return DomainListQuery(
         ids,
-        text=query.get("text", "").strip().lower().rstrip(".")[:253],
+        text=text.lower().rstrip(".")[:253] if note is None else "",
+        note=note,
         product=next((each for each in PRODUCTS if each == product), None),
         status=next((each for each in STATUSES if each == status), None),
         sort=sort,
@@ -191,7 +197,7 @@ async def _with_failures(connection: Connection, wanted: DomainListQuery, rows: 
     names = [(row.application_id, row.name) for row in rows if row.status == "active"]
     failing = await origin_outages.find_failing(connection, names) if names else set()
     shown = [replace(row, origin_fails=(row.application_id, row.name) in failing) for row in rows]
-    if wanted.status != "problem" or wanted.after is not None or wanted.product == "monitor":
+    if wanted.note or wanted.status != "problem" or wanted.after is not None or wanted.product == "monitor":
         return shown
     unwell = await unwell_domains.list_unanswered(connection, wanted.applications, most=wanted.limit)
     unwell += await unwell_domains.list_uncertified(connection, wanted.applications, most=wanted.limit)

@@ -10,6 +10,7 @@ from api.dashboard.visitors import visitor_of
 from common.db import applications, domain_list
 from common.db.applications import Application
 from common.db.domain_list_query import DomainListQuery
+from common.metadata import read_note
 
 _LONGEST_TEXT = 253
 _MOST_APPLICATIONS = 5
@@ -40,14 +41,19 @@ class SearchHandler:
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         """Render what is found for ``q``: a fragment."""
-        text = request.query.get("q", "").strip().lower()[:_LONGEST_TEXT]
+        typed = request.query.get("q", "").strip()[:_LONGEST_TEXT]
+        text, note = typed.lower(), read_note(typed)
         organisations = visitor_of(request).visible_organisation_ids
         async with self._context.database.connection() as connection:
             found = await applications.list_visible(connection, organisations, text=text, most=_MOST_APPLICATIONS)
             nearest = found or await applications.list_visible(connection, organisations, most=1)
             ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
             rows = (
-                (await domain_list.list_part(connection, DomainListQuery(ids, text=text, limit=_MOST_DOMAINS))).rows
+                (
+                    await domain_list.list_part(
+                        connection, DomainListQuery(ids, text=text, note=note, limit=_MOST_DOMAINS)
+                    )
+                ).rows
                 if text
                 else []
             )

@@ -54,6 +54,32 @@ async def test_each_column_sorts_the_list_both_ways(browser: Browser) -> None:
     assert names(by_status)[0] == NAMES[3], "what needs attention comes first"
 
 
+async def test_metadata_is_listed_exported_and_searched_by_key_and_text(dashboard: Dashboard, browser: Browser) -> None:
+    async with dashboard.service.database.transaction() as connection:
+        await connection.execute(
+            "update domains set metadata = jsonb_build_object('plan', 'Pro', 'id', domain) where domain = any($1)",
+            NAMES[1:4],
+        )
+    listed = await browser.get("/dashboard/domains?text=plan=Pro&sort=-added")
+    assert names(listed) == NAMES[1:4]
+    assert f"plan=Pro, id={NAMES[1]}" in listed.words or f"id={NAMES[1]}, plan=Pro" in listed.words
+    for query, found in (
+        ("plan=Pro&status=problem", [NAMES[3]]),
+        ("plan=Pro&status=active", NAMES[1:3]),
+        ("plan=Pro&product=secure", []),
+        (f"id={NAMES[2]}", [NAMES[2]]),
+        ("plan=pro", []),
+        ("plan=%00", []),
+    ):
+        assert names(await browser.get(f"/dashboard/domains?text={query}")) == found, query
+    exported = (await browser.get("/dashboard/domains/export?text=plan=Pro")).text.splitlines()
+    assert len(exported) == 4
+    assert "Pro" in exported[1]
+    assert NAMES[1] in (await browser.get("/dashboard/search?q=plan=Pro")).words
+    stranger = await dashboard.signed_in("eve@other.example", await dashboard.organisation("Other"), "owner")
+    assert names(await stranger.get("/dashboard/domains?text=plan=Pro")) == []
+
+
 async def test_a_name_without_a_certificate_says_so(browser: Browser) -> None:
     page = await browser.get("/dashboard/domains")
     assert page.words.count("None yet") == len(NAMES)
