@@ -94,6 +94,7 @@ CERTIFICATE_UNUSABLE: Final = Refusal(400, "The certificate cannot be served", "
 NO_OWN_CERTIFICATE: Final = Refusal(404, "The domain has no certificate of yours", "no_own_certificate")
 NOT_PREPARABLE: Final = Refusal(409, "Domains cannot be prepared here")
 NOT_PREPARED: Final = Refusal(404, "Domain not prepared")
+TOO_MANY_PREPARED: Final = Refusal(409, "The application prepares as many domains as it may")
 PREPARED_ALREADY: Final = Refusal(409, "The domain is active already")
 NOT_TRANSFERABLE: Final = Refusal(409, "The domain cannot be transferred")
 CNAME_TARGET_TAKEN: Final = Refusal(409, "The cname target cannot be used")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from api.errors import NOT_PREPARABLE, NOT_PREPARED, PREPARED_ALREADY, Refused
+from api.errors import NOT_PREPARABLE, NOT_PREPARED, PREPARED_ALREADY, TOO_MANY_PREPARED, Refused
 from api.notices import Notice
 from api.services.enrolment import find_issuer
 from api.services.enrolment_refusals import to_refused
@@ -70,7 +70,14 @@ class PreparationService:
         wanted = Wanted(request.name.text, request.product, request.settings)
         await self.preparing.claims.delegations.find_record(request.name.text, application.id)
         async with self._database.transaction() as connection:
-            await preparations.request(connection, application.id, wanted)
+            try:
+                await preparations.request(connection, application.id, wanted)
+            except preparations.TooManyWaiting as error:
+                hint = (
+                    f"{preparations.MOST_WAITING:,} of its domains wait for their records: have these set, or end some"
+                    " by DELETE /domains/:domain/prepare"
+                )
+                raise Refused(TOO_MANY_PREPARED, hint=hint) from error
             after = {"product": request.product, **request.settings.given()}
             await audit.record(
                 connection, "domain.prepare", request.name.text, application_id=application.id, after=after

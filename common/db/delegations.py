@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Collection
 
 from common.db.session import Connection
+from common.enrolment.ownership import REMEMBERED_DAYS
 from common.names import base_of
 
 _LABEL_BYTES = 20  # 32 characters
@@ -23,7 +24,10 @@ _NOT_OF_WILDCARD = "array(select v from unnest(challenge_values) v where v <> al
 
 
 async def mint(connection: Connection, domain: str, application_id: str) -> str:
-    """Return the label of the application and domain, a new one where there is none."""
+    """Return the label of the application and domain, a new one where there is none.
+
+    It is to be shown, so it is kept for another `REMEMBERED_DAYS`, whether anything needs it or not.
+    """
     new = base64.b32encode(secrets.token_bytes(_LABEL_BYTES)).decode().lower()
     found = await find_label(connection, domain, application_id)
     if found is None:
@@ -35,6 +39,12 @@ async def mint(connection: Connection, domain: str, application_id: str) -> str:
             domain,
         )
         found = await find_label(connection, domain, application_id)
+    else:
+        await connection.execute(
+            f"update acme_delegations set review_at = now() + interval '{REMEMBERED_DAYS} days' where label = $1"
+            f" and review_at < now() + interval '{REMEMBERED_DAYS - 1} days'",
+            found,
+        )
     assert found is not None, "there is one from here on"
     return found
 

@@ -26,12 +26,16 @@ from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
 from common.domain_settings import SETTINGS, DomainSettings
+from common.errors import FrontageError
 from common.names import parse_enrollable
 
 State: TypeAlias = Literal["waiting", "issuing", "prepared", "active"]
 
 KEPT_DAYS = 30
 """How long a domain stays prepared, after it was last asked for."""
+
+MOST_WAITING = 20_000
+"""How many preparations of an application may wait for their records; a monitor looks at each now and then."""
 
 _R = TypeVar("_R", "Preparation", "ClaimedPreparation")
 
@@ -96,8 +100,24 @@ class ClaimedPreparation:
         return str(self.id)
 
 
+class TooManyWaiting(FrontageError):
+    """The application has `MOST_WAITING` preparations that wait."""
+
+
 async def request(connection: Connection, application_id: str, wanted: Wanted) -> None:
-    """Prepare the domain, anew for `KEPT_DAYS` where it is prepared already, and have a monitor look at its DNS now."""
+    """Prepare the domain, anew for `KEPT_DAYS` where it is prepared already, and have a monitor look at its DNS now.
+
+    Raises: `TooManyWaiting`, for a domain that is not prepared already.
+    """
+    is_full = await connection.fetchval(
+        "select count(*) >= $3 and not exists (select from preparations where domain = $2 and application_id = $1)"
+        " from (select from preparations where application_id = $1 and state = 'waiting' limit $3) waiting",
+        application_id,
+        wanted.domain,
+        MOST_WAITING,
+    )
+    if is_full:
+        raise TooManyWaiting(application_id)
     again = ", ".join(f"{name} = excluded.{name}" for name in SETTINGS)
     places = ", ".join(f"${place}" for place, _ in enumerate(SETTINGS, start=5))
     await connection.execute(

@@ -35,6 +35,7 @@ from common.db.ownership import MOST_FORMER_TARGETS
 from common.db.revocations import KEPT_DAYS as REVOCATION_DAYS
 from common.db.session import Connection
 from common.enrolment.ownership import REMEMBERED_DAYS
+from common.names import WILDCARD
 
 ENROLMENT_DAYS = 30
 """The limit counts enrolments over 24 hours, the first of a name excepted. A name that was not enrolled for this long
@@ -114,6 +115,36 @@ async def _erase_sequences(connection: Connection, most: int) -> RetentionBatch:
     return RetentionBatch(row["examined"], row["erased"])
 
 
+async def _erase_delegations(connection: Connection, most: int) -> RetentionBatch:
+    """Erase labels of names that the application has not had, nor prepared, for as long as a holder is remembered.
+
+    One that is needed is reviewed again later. Nothing here reads a whole table, as in `_erase_sequences`.
+    """
+    row = await connection.fetchrow(
+        f"""
+        with due as materialized (
+            select ctid as place, (select bool_or(coalesce(
+                (select true from domains d where d.domain = name and d.application_id = l.application_id limit 1),
+                (select true from preparations p
+                    where p.domain = name and p.application_id = l.application_id limit 1),
+                (select true from former_holders f
+                    where f.domain = name and f.application_id = l.application_id limit 1),
+                false)) from unnest(array[l.domain, '{WILDCARD}' || l.domain]) name) as is_needed
+            from acme_delegations l where review_at < now() order by review_at limit $1 for update skip locked
+        ), kept as (
+            update acme_delegations set review_at = now() + interval '{REMEMBERED_DAYS} days'
+            where ctid = any(array(select place from due where is_needed))
+        ), erased as (
+            delete from acme_delegations where ctid = any(array(select place from due where not is_needed)) returning 1
+        )
+        select (select count(*) from due) as examined, (select count(*) from erased) as erased
+        """,
+        most,
+    )
+    assert row is not None, "an aggregate has one row"
+    return RetentionBatch(row["examined"], row["erased"])
+
+
 async def _purge_tombstones(connection: Connection, most: int) -> RetentionBatch:
     purged = await feed.purge_tombstones(connection, most=most)
     return RetentionBatch(purged, purged)
@@ -126,6 +157,7 @@ STEPS = (
     _by_age("certificate_requests", "requested_at", REQUEST_KEPT_DAYS),
     _by_age("events", "created_at", EVENT_DAYS),
     RetentionStep("event_sequences", _erase_sequences, "select min(review_at) from event_sequences"),
+    RetentionStep("acme_delegations", _erase_delegations, "select min(review_at) from acme_delegations"),
     _by_age("batches", "submitted_at", BATCH_DAYS, where="due_at is null", batch_rows=20),  # 100 items each
     _by_age("shares", "expires_at", 0),
     _by_age("status_links", "expires_at", 0),
@@ -153,7 +185,8 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "acme_accounts": "one row for each CA and account key",
         "acme_key": "one row",
         "acme_key_rollover": "one row",
-        "acme_delegations": "one row for each application and domain that asked for a delegation",
+        "acme_delegations": "one row for each application and domain that it has, had, prepared or asked about; others"
+        f" are erased within {2 * REMEMBERED_DAYS} days",
         "alembic_version": "one row",
         "applications": "made and deleted by operators and owners; an organisation's owners make 1,000 at most",
         "answered_challenges": "one row for each use of a passkey; erased after a day",
@@ -200,7 +233,8 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "passkeys": "20 at most of each user; erased with it",
         "rdap_bootstrap": "one row",
         "domain_connect_keys": "two rows: the key that signs, and the next one during a rotation",
-        "preparations": f"one row for each application and domain that is prepared, for {preparations.KEPT_DAYS} days",
+        "preparations": f"one row for each application and domain that is prepared, for {preparations.KEPT_DAYS} days;"
+        f" {preparations.MOST_WAITING:,} waiting ones at most of each application",
         "revocations": f"erased {REVOCATION_DAYS} days after they were done",
         "sessions": "50 at most of each user; erased when they expire",
         "shares": "erased when they expire",

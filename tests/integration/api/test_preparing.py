@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.db import delegations
+from common.db import delegations, preparations
 from monitor.preparing import waiting_pause_seconds
 from tests.integration.api.conftest import POWER_TARGET, SERVER, Service, open_service
 from tests.integration.api.partner import Partner
@@ -124,6 +124,21 @@ async def test_what_no_dns_could_change_is_refused_at_once(
     async with open_service(dsn, tmp_path, probe_port, UNHURRIED) as without_zone:
         answer = await prepare(Partner(partner.id, partner.secret, without_zone.session, without_zone.url))
         assert (answer.status, "FRONTAGE_ACME_DNS_ZONE" in answer.body["hint"]) == (409, True)
+
+
+async def test_waiting_preparations_of_an_application_are_bounded(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparations, "MOST_WAITING", 2)
+    partner, other = await service.partner(), await service.partner()
+    for number in (1, 2):
+        assert (await prepare(partner, f"shop{number}.customer.test")).status == 200
+    refused = await prepare(partner, "shop3.customer.test")
+    assert (refused.status, "2 of its domains wait" in refused.body["hint"]) == (409, True)
+    assert (await prepare(partner, "shop2.customer.test")).status == 200, "it is prepared already"
+    assert (await prepare(other, "shop3.customer.test")).status == 200
+    assert (await partner.call("DELETE", "/domains/shop1.customer.test/prepare")).status == 200
+    assert (await prepare(partner, "shop3.customer.test")).status == 200
 
 
 def test_domain_is_looked_at_less_often_the_longer_ago_someone_asked() -> None:

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from common.clock import SystemClock
-from common.db import events
+from common.db import delegations, events
 from common.db.pool import Database, SessionTimeouts, open_pool
 from common.db.retention import GROWTH, STEPS, RetentionBatch, RetentionStep
 from common.db.session import Connection, open_session
@@ -167,6 +167,34 @@ async def test_sequences_are_erased_once_nothing_needs_them(connection: Connecti
     ]
 
 
+async def test_labels_are_erased_once_no_name_of_theirs_was_had_for_a_while(
+    connection: Connection, database: Database
+) -> None:
+    for domain in ("enrolled.example", "wild.example", "prepared.example", "former.example", "gone.example"):
+        await delegations.mint(connection, domain, APPLICATION)
+    for statement in (
+        "insert into domains (domain, product, application_id, application_url)"
+        " select name, 'power', $1, 'https://origin.example'"
+        " from unnest(array['enrolled.example', '*.wild.example']) name",
+        "insert into preparations (domain, application_id, product, expires_at)"
+        " values ('*.prepared.example', $1, 'power', now() + interval '1 day')",
+        "insert into former_holders (domain, application_id) values ('former.example', $1)",
+    ):
+        await connection.execute(statement, APPLICATION)
+    await sweep(database)
+    assert await connection.fetchval("select count(*) from acme_delegations") == 5  # not yet due
+    await connection.execute("update acme_delegations set review_at = now() - interval '1 second'")
+    await delegations.mint(connection, "gone.example", APPLICATION)
+    await sweep(database)
+    assert await connection.fetchval("select count(*) from acme_delegations where review_at > now()") == 5, (
+        "it is shown"
+    )
+    await connection.execute("update acme_delegations set review_at = now() - interval '1 second'")
+    await sweep(database)
+    rows = await connection.fetch("select domain from acme_delegations where review_at > now() order by domain")
+    assert [row["domain"] for row in rows] == ["enrolled.example", "former.example", "prepared.example", "wild.example"]
+
+
 async def test_sweeps_do_not_wait_for_rows_that_others_have_locked(connection: Connection, dsn: str) -> None:
     await add_old_events(connection, 4)
     async with (
@@ -218,7 +246,8 @@ async def test_each_step_finds_its_rows_by_an_index(connection: Connection) -> N
             assert not (is_whole and table in below), json.dumps(plan, indent=1)
 
 
-async def test_review_of_sequences_reads_no_table_whole_when_many_have_expired(connection: Connection) -> None:
+@pytest.mark.parametrize("reviewed", ["event_sequences", "acme_delegations"])
+async def test_review_reads_no_table_whole_when_many_have_expired(connection: Connection, reviewed: str) -> None:
     """With many to review, the planner would rather hash all enrolled and all monitored names than look up a few."""
     await connection.execute("set session_replication_role = replica")
     for statement in (
@@ -228,15 +257,21 @@ async def test_review_of_sequences_reads_no_table_whole_when_many_have_expired(c
         " select 'm' || n, 'app', 'd' || n, '[]'",
         "insert into event_sequences (application_id, domain, review_at)"
         " select 'app', 'e' || n, now() - interval '1 day'",
+        "insert into acme_delegations (application_id, domain, label, review_at)"
+        " select 'app', 'e' || n, lpad(translate(n::text, '0189', 'wxyz'), 32, 'a'), now() - interval '1 day'",
+        "insert into preparations (domain, application_id, product, expires_at) select 'p' || n, 'app', 'power', now()",
+        "insert into former_holders (domain, application_id) select 'f' || n, 'app'",
     ):
         await connection.execute(f"{statement} from generate_series(1, 3000) n")
     await connection.execute("analyze")
-    [step] = [step for step in STEPS if step.name == "event_sequences"]
+    [step] = [step for step in STEPS if step.name == reviewed]
     async with connection.transaction():
         assert await step.erase(connection, 10) == RetentionBatch(10, 10)
         # Of a table, what is counted here are the rows that were read without an index.
-        tables = "unnest(array['domains', 'monitored_domains', 'events', 'event_sequences']::regclass[])"
-        assert not await connection.fetchval(f"select sum(pg_stat_get_xact_tuples_returned(t)) from {tables} t")
+        tables = [reviewed, "domains", "monitored_domains", "events", "preparations", "former_holders"]
+        assert not await connection.fetchval(
+            "select sum(pg_stat_get_xact_tuples_returned(t::regclass)) from unnest($1::text[]) t", tables
+        )
 
 
 async def test_tables_that_steps_sweep_are_vacuumed_early(connection: Connection) -> None:
