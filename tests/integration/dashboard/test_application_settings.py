@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.integration.dashboard.conftest import Dashboard
 
 
@@ -67,3 +69,18 @@ async def test_statuses_of_refusals_are_chosen_for_new_applications_and_later(da
         async with dashboard.service.database.connection() as connection:
             found = await connection.fetchval("select error_status from applications where name = $1", fields["name"])
         assert found == status
+
+
+async def test_an_application_for_tests_is_made_and_marked(dashboard: Dashboard) -> None:
+    ours = await dashboard.organisation()
+    browser = await dashboard.signed_in("owner@acme.example", ours, "owner")
+    new = "/dashboard/applications/new"
+    assert 'name="is_test" value="on">' in (await browser.get(new)).text
+    refused = await browser.post(new, organisation=ours.id, name="Trial", cname_target="no name", is_test="on")
+    assert 'name="is_test" value="on" checked' in refused.text
+    for name, chosen in (("Trial", "on"), ("Shops", "")):
+        fields = {"cname_target": f"{name}.acme.example", "application_url": "", "webhook_url": "", "is_test": chosen}
+        made = await browser.post(new, organisation=ours.id, name=name, **fields)
+        assert made.status == 200, made.words
+    listed = (await browser.get("/dashboard/applications")).text
+    assert re.findall(r'<a class="name"[^>]*>(\w+)</a> <span class="badge ?">Test<', listed) == ["Trial"]
