@@ -33,6 +33,7 @@ from common.dns import Resolver
 from common.dns.authority import DNS_PORT
 from common.secrets import Keyring
 from common.settings import Settings
+from common.tracing import open_tracer
 
 
 def build_app(
@@ -59,8 +60,9 @@ def build_app(
     draining = asyncio.Event()
     services = ApiWiring(settings, database, keyring, resolver, clock, draining, probe_port, authority_port).services()
     settlements = Settlements(database)
+    tracer = open_tracer(settings, "api")
     middlewares = [
-        answered(counters, clock, Random()),  # noqa: S311 - it spreads the times at which clients come back
+        answered(counters, clock, Random(), tracer),  # noqa: S311 - it spreads the times at which clients come back
         limited(limits, settings.api_trusted_proxies),
         authenticated(authenticator, limits, admission),
         understood(QUERIES),
@@ -73,6 +75,8 @@ def build_app(
     app.on_startup.append(lambda _: services.removals.resume())
     app.on_shutdown.append(lambda _: services.flow_watch.close())
     app.on_cleanup.append(lambda _: settlements.close())
+    if tracer is not None:
+        app.on_cleanup.append(lambda _: asyncio.to_thread(tracer.close))
     app.on_cleanup.append(lambda _: services.close())
     _add_routes(app, page_routes(settings.base_url, settings.state_dir / "sdk"))
     _add_routes(app, secret_routes(database, authenticator, clock, limits, admission))

@@ -49,6 +49,7 @@ from common.dns.resolvers import PASS_SECONDS
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 from common.settings import Networks
+from common.tracing import Span, Tracer
 
 OPEN_ROUTES = frozenset(each.path for each in OPERATIONS if each.is_open) | frozenset(
     {
@@ -81,7 +82,7 @@ _FAILURES = frozenset({500, 503, 504})  # 502 also stands for a refusal of Power
 _log = get_logger("api")
 
 
-def answered(counters: Counters, clock: Clock, random: Random) -> Middleware:
+def answered(counters: Counters, clock: Clock, random: Random, tracer: Tracer | None = None) -> Middleware:
     """Return the root of every request: it answers any failure in shape, counts and logs."""
 
     @web.middleware
@@ -96,6 +97,8 @@ def answered(counters: Counters, clock: Clock, random: Random) -> Middleware:
         if response.status in _FAILURES or HAS_FAILED in request:
             counters.record_failure(route)
         _log_request(request, route, method, response.status, seconds)
+        if tracer is not None and route not in _HEALTH_ROUTES:
+            tracer.record(_span(request, route, method, response.status, clock.now().timestamp() - seconds, seconds))
         return response
 
     return answer_request
@@ -111,6 +114,19 @@ def _log_request(request: web.Request, route: str, method: str, status: int, sec
         "request", route=route, method=method, status=status, seconds=round(seconds, 4), application=application,
         request_id=request_id, **by_key,
     )  # fmt: skip
+
+
+def _span(request: web.Request, route: str, method: str, status: int, began: float, seconds: float) -> Span:
+    """Return the span of a request that was answered."""
+    return Span(
+        f"{method} {route}",
+        began,
+        seconds,
+        request[REQUEST_ID],
+        request.headers.get("traceparent"),
+        has_failed=status in _FAILURES or HAS_FAILED in request,
+        attributes={"http.request.method": method, "http.route": route, "http.response.status_code": status},
+    )
 
 
 def _route_of(request: web.Request) -> str:

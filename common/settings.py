@@ -379,6 +379,10 @@ class Settings:
     edge_access_log_format: LogFormat = "json"  # or nginx's "combined"
     edge_request_ids: Switch = False  # all responses state their request's id, and all origins get it
 
+    # Spans for a collector of OpenTelemetry, over OTLP/HTTP
+    otlp_endpoint: WebAddress | None = None
+    edge_trace_sample: Share = 0.01  # of the requests that are forwarded
+
     # Whom we may dial
     allow_private_addresses: Networks = ()
     deny_addresses: Networks = ()  # never dialled, public or not; wins over what is allowed

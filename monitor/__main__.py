@@ -22,6 +22,7 @@ from common.names import load_public_suffixes
 from common.processes import announce_ready, raise_descriptor_limit, run_role, settle_garbage_collector
 from common.secrets import load_keyring
 from common.settings import Settings
+from common.tracing import open_tracer
 from monitor.certificates.issuer import Issuer
 from monitor.claims import Runner
 from monitor.lease import Lease
@@ -102,6 +103,10 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         wiring = MonitorWiring(settings, database, keyring, clock, random)
         issuer, authority = await opened.enter_async_context(wiring.open_issuer())
         due = MonitorWork.of(wiring, issuer)
+        if (tracer := open_tracer(settings, "monitor")) is not None:
+            opened.push_async_callback(asyncio.to_thread, tracer.close)
+            for name, runner in due.runners.items():
+                runner.trace(name, tracer)
         retention = Retention(database, clock, random)
         stopped: set[str] = set()
         build = read_build()

@@ -16,6 +16,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from random import Random
@@ -27,6 +28,7 @@ from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable, FenceLost, FrontageError
 from common.logs import get_logger
 from common.retry_pauses import retry_pause_seconds
+from common.tracing import Span, Tracer
 
 _log = get_logger("monitor.claims")
 
@@ -150,9 +152,23 @@ class Runner(Generic[C]):
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
         self._held: dict[asyncio.Task[None], C] = {}
+        self._record_span: Callable[[float, str | None, C, bool], None] | None = None
 
     def __repr__(self) -> str:
         return f"<Runner holds {sorted(claim.key for claim in self._held.values())} of {self._concurrency}>"
+
+    def trace(self, name: str, tracer: Tracer) -> None:
+        """Have each claim's work exported as a span of that name."""
+
+        def record(began: float, request_id: str | None, claim: C, is_done: bool) -> None:
+            seconds = max(0.0, time.time() - began)
+            attributes: dict[str, str | int] = {"frontage.key": claim.key, "frontage.attempts": claim.attempts}
+            span = Span(
+                name, began, seconds, request_id, is_request=False, has_failed=not is_done, attributes=attributes
+            )
+            tracer.record(span)
+
+        self._record_span = record
 
     @property
     def held(self) -> int:
@@ -234,13 +250,18 @@ class Runner(Generic[C]):
             self.wake()
 
     async def _work(self, claim: C) -> None:
-        with caused_by(getattr(claim, "request_id", None)):
-            await self._perform_or_postpone(claim)
+        request_id: str | None = getattr(claim, "request_id", None)
+        began = time.time()
+        with caused_by(request_id):
+            is_done = await self._perform_or_postpone(claim)
+        if self._record_span is not None:
+            self._record_span(began, request_id, claim, is_done)
 
-    async def _perform_or_postpone(self, claim: C) -> None:
-        """Perform the claim; postpone it when it fails."""
+    async def _perform_or_postpone(self, claim: C) -> bool:
+        """Perform the claim; postpone it when it fails. Return whether it was done."""
         try:
             await self._perform(claim)
+            return True
         except FenceLost:
             _log.info("work was taken over", key=claim.key, fence=claim.fence)
         except DatabaseUnavailable as error:
@@ -251,6 +272,7 @@ class Runner(Generic[C]):
         except Exception:  # noqa: BLE001 - the task's root
             _log.exception("work failed unexpectedly", key=claim.key, attempts=claim.attempts)
             await self._postpone(claim, _INTERNAL, 0.0)
+        return False
 
     async def _postpone(self, claim: C, words: str, at_least_seconds: float) -> None:
         """Record a failed attempt; the row is due again after a pause that grows with the attempts."""

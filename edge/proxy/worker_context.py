@@ -23,6 +23,7 @@ from common.origin_faults import FailingOrigin, OriginIdentity
 from common.probe import probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
+from common.tracing import open_tracer
 from common.traffic import TrafficReport
 from edge.http import request_ids
 from edge.http.dates import date_field
@@ -36,6 +37,7 @@ from edge.proxy.exchange import Exchange
 from edge.proxy.exchange_context import ExchangeContext
 from edge.proxy.heap import HeapTrimmer, find_heap
 from edge.proxy.recent_requests import RecentRequests
+from edge.proxy.request_traces import RequestTraces
 from edge.proxy.upload_store import UploadStore
 from edge.proxy.worker_limits import LAST_REQUEST_SECONDS, TICK_SECONDS, WorkerLimits
 from edge.replica.certificates import read_certificate_state, read_thumbprint
@@ -158,7 +160,7 @@ class WorkerContext:
             self.unix_seconds,
             settings.edge_request_ids,
         )
-        self.access_log = _access_log(settings)
+        self.access_log = _request_log(settings)
         self.assigns_request_ids = self.listening_https.assigns_request_ids
         self.new_request_id = request_ids.new_ids().__next__
         self._heap_trimmer = HeapTrimmer(find_heap(), self.now)
@@ -336,6 +338,16 @@ def _dispatcher(
     return UpstreamDispatcher(connector, pool, breaker, follower, loop)
 
 
+def _assigns_request_ids(settings: Settings) -> bool:
+    is_traced = settings.otlp_endpoint is not None and settings.edge_trace_sample > 0
+    return is_traced or settings.edge_request_ids or settings.edge_access_log != OFF
+
+
+def _request_log(settings: Settings) -> AccessLog | RequestTraces | None:
+    log, tracer = _access_log(settings), open_tracer(settings, "edge") if settings.edge_trace_sample else None
+    return log if tracer is None else RequestTraces(tracer, log, settings.edge_trace_sample, random)
+
+
 def _access_log(settings: Settings) -> AccessLog | None:
     if settings.edge_access_log == OFF:
         return None
@@ -355,5 +367,5 @@ def _listening(settings: Settings, bounds: WorkerLimits, *, secure: bool) -> Lis
         redirects_to_https=settings.edge_https_redirect,
         ports=Ports(settings.edge_http.port, settings.edge_https.port),
         max_body_bytes=bounds.max_body_bytes,
-        assigns_request_ids=settings.edge_request_ids or settings.edge_access_log != OFF,
+        assigns_request_ids=_assigns_request_ids(settings),
     )
