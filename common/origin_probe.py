@@ -25,6 +25,7 @@ from common.enrolment.origins import Unreachable
 from common.errors import AddressRefused
 from common.pinned import pinned_session
 from common.settings import HostPort
+from common.trust import verifying_context
 from common.urls import ApplicationUrl, parse_application_url
 
 LONGEST_SECONDS = 5.0  # as an edge's connecting
@@ -58,7 +59,7 @@ class OriginProbe:
         self._api = (api_domain, api)
         self._policy = policy
         self._servers = [str(server) for server in dns_servers] or None
-        self._verifying = ssl.create_default_context()
+        self._verifying = verifying_context()
         self._trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without the system's roots, which take time to load
         self._trusting.check_hostname = False
         self._trusting.verify_mode = ssl.CERT_NONE

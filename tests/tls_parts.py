@@ -19,6 +19,18 @@ from cryptography.x509.oid import NameOID
 
 from common.secrets import Keyring, load_keyring
 
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
 
 class TestCA:
     """Signs leaf certificates; `client_context` trusts it and nothing else."""
@@ -42,9 +54,13 @@ class TestCA:
             .not_valid_before(datetime.now(UTC) - timedelta(days=1))
             .not_valid_after(datetime.now(UTC) + timedelta(days=30))
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
+        if ca:
+            builder = builder.add_extension(_SIGNS_CERTIFICATES, critical=True)
         if domain:
-            builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(domain)]), critical=False)
+            builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(domain)]), critical=True)
         return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
 
     def issue(self, domain: str) -> tuple[str, bytes]:

@@ -11,6 +11,7 @@ import ssl
 from typing import cast
 
 from common.metrics import Family
+from common.trust import verifying_context
 from edge.routing.route import Origin
 from edge.transport.deferred_work import DeferredWork
 from edge.transport.tls_stream import SLICE_BYTES, TlsStream
@@ -149,7 +150,7 @@ class OriginHandshake(asyncio.Protocol):
 
 def _client_context(*, verify: bool) -> ssl.SSLContext:
     if verify:
-        context = ssl.create_default_context()
+        context = verifying_context()
     else:  # without the system's authorities: some 140 that take 20 ms to read
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False

@@ -68,7 +68,7 @@ def test_tested_versions_install_on_the_oldest_python() -> None:
     for name, version in versions().items():
         with suppress(PackageNotFoundError):
             installed = distribution(name)
-            wanted = SpecifierSet(installed.metadata["Requires-Python"] or "")
+            wanted = SpecifierSet(str(installed.metadata.json.get("requires_python", "")))
             if installed.version == version and OLDEST_PYTHON not in wanted:
                 refusing[name] = str(wanted)
     assert refusing == {}
