@@ -22,7 +22,10 @@ PROJECT = CONFIGURATION["project"]
 BUILD = CONFIGURATION["build-system"]["requires"]
 PRODUCT = frozenset({"api", "common", "edge", "monitor"})
 EXTRAS = PROJECT["optional-dependencies"]
-ASKED = {*PROJECT["dependencies"], *EXTRAS["providers"], *EXTRAS["embedded"], *EXTRAS["test"]}
+ASKED = {
+    *PROJECT["dependencies"],
+    *(each for name in ("providers", "otlp", "embedded", "test") for each in EXTRAS[name]),
+}
 DIRECT = sorted(each for each in ASKED if not each.startswith(f"{PROJECT['name']}["))  # an extra of our own
 
 
@@ -41,13 +44,19 @@ def imported() -> set[str]:
                 modules |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 modules.add(node.module.partition(".")[0])
-    known = packages_distributions()
-    return {canonicalize_name(known[module][0]) for module in modules - sys.stdlib_module_names - PRODUCT}
+    known = packages_distributions()  # of those that are installed
+    asked = {canonicalize_name(Requirement(each).name) for each in DIRECT}
+    found = [
+        sorted(map(canonicalize_name, known.get(module, ()))) for module in modules - sys.stdlib_module_names - PRODUCT
+    ]
+    return {
+        next((each for each in names if each in asked), names[0]) for names in found if names
+    }  # some share a module
 
 
 def test_what_the_product_imports_is_what_it_declares() -> None:
     declared = {canonicalize_name(Requirement(each).name) for each in PROJECT["dependencies"]}
-    optional = (*EXTRAS["providers"], *EXTRAS["embedded"], *BUILD)
+    optional = (*EXTRAS["providers"], *EXTRAS["embedded"], *EXTRAS["otlp"], *BUILD)
     assert imported() - {canonicalize_name(Requirement(each).name) for each in optional} == declared
 
 
