@@ -92,6 +92,29 @@ async def test_client_that_speaks_http_2_alone_is_refused_where_it_is_off(
                 pass
 
 
+@pytest.mark.parametrize(
+    ("ciphers", "chosen"),
+    [
+        ("ECDHE-ECDSA-AES128-GCM-SHA256", "h2"),
+        ("ECDHE-ECDSA-AES128-SHA256:ECDHE-ECDSA-AES256-SHA384:ECDHE-ECDSA-AES128-SHA", None),
+    ],
+)
+async def test_rfc9113_9_2_2_no_cipher_suite_is_used_that_http_2_prohibits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ciphers: str, chosen: str | None
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=the_ca().pem)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(ciphers)
+    context.set_alpn_protocols(["h2"])
+    async with service(tmp_path, monkeypatch, "http://127.0.0.1:9") as port:
+        refused = contextlib.nullcontext() if chosen else pytest.raises((ssl.SSLError, ConnectionError))
+        with refused:
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=NAMES[0])
+            assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == chosen
+            writer.close()
+
+
 async def test_names_of_one_application_share_a_connection_and_anothers_are_421(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
