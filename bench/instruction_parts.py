@@ -16,10 +16,11 @@ PARTS: Final = {
     "regular expressions": r"/_sre/",
     "bytecode, frames, calls": r"/Python/|/Include/|/Objects/(?:frame|call|funcobject|classobject|descrobject)",
     "objects, memory": r"/Objects/|/Modules/|malloc",
+    "interpreter, its functions not named": r"/bin/python|libpython",
     "C library": r"",
 }
 """By pattern of the source file, or else of the library; the first that matches. Inlined functions of Python's headers
-mostly serve the interpreter."""
+mostly serve the interpreter. Debian's interpreter is stripped of its functions' names: it counts as a whole."""
 
 _NAMED: Final = re.compile(r"(ob|fl|fi|fe|cob|cfi|cfl)=\((\d+)\)(?: (.*))?")
 
