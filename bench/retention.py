@@ -87,6 +87,10 @@ FILL = {
         "insert into monitored_domains (id, application_id, domain, dns_records)"
         " select 'mon_' || n, 'bench', 'other' || n, '[]'",
     ),
+    "acme_delegations": (
+        "insert into acme_delegations (label, application_id, domain, review_at)"
+        " select lpad(translate(n::text, '0189', 'abcd'), 26, 'z'), 'bench', 'd' || n, {at}",
+    ),
     "batches": (
         "insert into batches (id, application_id, kind, submitted_at) select 'b' || n, 'bench', 'create', {at}",
         "insert into batch_items (batch_id, number, domain, request)"
