@@ -1,6 +1,7 @@
 """Prepared domains: looks whether a domain's challenge is delegated, then whether its DNS leads here yet.
 
-    waiting            asked ever less often the longer ago a person or a program asked for it
+    waiting            asked ever less often the longer ago a person or a program asked for it; a pending domain is
+                       enrolled by all the rules of the API
     issuing, prepared  asked about every 40 seconds, by the zones' own servers alone; every tenth time by all that a
                        renewal asks (`monitor.certificates.dns_moved_away`), which sees through a CDN
 
@@ -19,12 +20,17 @@ from common.db.applications import Application, get_application
 from common.db.pool import Database
 from common.db.preparations import ClaimedPreparation, Wanted
 from common.enrolment import preparing
+from common.enrolment.enrolling import Enrolling
+from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
 from common.enrolment.preparing import Preparing
+from common.enrolment.request import PARTNER, EnrolmentRequest
 from common.logs import get_logger
+from common.names import parse_enrollable
 from monitor.certificates.dns_moved_away import DomainDnsCheck
 
 _log = get_logger("monitor.preparing")
 
+_AWAITED: Final = (EnrolmentCode.NOT_ELIGIBLE, EnrolmentCode.NOT_ASKED)
 _ASKED_FRACTION: Final = 1 / 20
 _SHORTEST_SECONDS: Final = 2.0
 _LONGEST_SECONDS: Final = 300.0
@@ -39,6 +45,7 @@ class PreparationWork:
         self,
         database: Database,
         preparing: Preparing,
+        enrolling: Enrolling,
         dns_check: DomainDnsCheck,
         random: Random,
         on_enrolled: Callable[[], None] = lambda: None,
@@ -47,6 +54,7 @@ class PreparationWork:
         """Create the work. `on_enrolled` is called after a certificate was ordered, `on_event` after an event."""
         self._database = database
         self._preparing = preparing
+        self._enrolling = enrolling
         self._dns_check = dns_check
         self._random = random
         self._on_enrolled = on_enrolled
@@ -61,6 +69,8 @@ class PreparationWork:
             application = await get_application(connection, claim.application_id)
         if application is None or claim.has_expired:
             await self._expire(claim)
+        elif claim.state == "waiting" and claim.awaits_dns:
+            await self._enrol_pending(application, claim)
         elif claim.state == "waiting":
             await self._enrol(application, claim)
         else:
@@ -81,6 +91,26 @@ class PreparationWork:
             await preparations.record_look(
                 connection, claim, is_delegated=look.is_delegated, reason=reason, next_look_seconds=pause
             )
+
+    async def _enrol_pending(self, application: Application, claim: ClaimedPreparation) -> None:
+        """Enrol a domain whose DNS leads here by now, as `POST /power` or `POST /ssl` would."""
+        request = EnrolmentRequest(claim.product, parse_enrollable(claim.domain), claim.settings)
+        record = partial(preparations.finish_pending, claim=claim)
+        outcome = await self._enrolling.enrol(application, request, PARTNER, beside=record)
+        if isinstance(outcome, EnrolmentRefused):
+            if outcome.code is EnrolmentCode.ENROLLED:  # by a person or a program, meanwhile
+                async with self._database.transaction() as connection:
+                    await record(connection)
+                return
+            reason = None if outcome.code in _AWAITED else outcome.code.value
+            pause = waiting_pause_seconds(claim.asked_seconds)
+            async with self._database.connection() as connection:
+                await preparations.record_look(
+                    connection, claim, is_delegated=None, reason=reason, next_look_seconds=pause
+                )
+            return
+        _log.info("the DNS of a pending domain leads here", domain=claim.domain)
+        self._on_enrolled()
 
     async def _look_for_turn(self, application: Application, claim: ClaimedPreparation) -> None:
         is_thorough = claim.attempts % _THOROUGH_EVERY == 0

@@ -205,7 +205,8 @@ class MonitorWiring:
         claims = DomainClaims(self.database, resolver, targets, own_names, probe, self._delegations)
         dns_check = DomainDnsCheck(self.database, resolver, targets, probe, self._delegations)
         preparing = Preparing(claims, self._policy)
-        work = PreparationWork(self.database, preparing, dns_check, self.random, on_enrolled, on_event)
+        enrolling = Enrolling(claims, self._policy, OriginProbe(self._policy, self.settings.dns_servers))
+        work = PreparationWork(self.database, preparing, enrolling, dns_check, self.random, on_enrolled, on_event)
         return self._runner(preparations, work.perform, _PREPARATIONS_AT_ONCE)
 
     def bootstrap_refresh(self) -> BootstrapRefresh | None:

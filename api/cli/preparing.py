@@ -30,6 +30,10 @@ def prepare(
     redirect_to: Annotated[str | None, typer.Option(help="Secure: where to send all visitors instead.")] = None,
     metadata: MetadataOption = None,
     visitors: VisitorsOption = None,
+    await_dns: Annotated[
+        bool,
+        typer.Option("--await-dns", help="Serve nothing of it before its DNS leads here, and add it by itself then."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Have a domain served, with its certificate, before its DNS leads here; print the records to set.
@@ -59,7 +63,7 @@ def prepare(
             raise OperatorError(str(error)) from error
         if not isinstance(row, EnrolmentRow):
             raise OperatorError("--product: power or secure")
-        return (await services.preparations.prepare(owner, request_of(row)))[0]
+        return (await services.preparations.prepare(owner, request_of(row), awaits_dns=await_dns))[0]
 
     _print(run_with_services(work), as_json=as_json)
 

@@ -29,7 +29,8 @@ class PreparationHandlers:
         """Prepare a domain."""
         name = queries.parse_name(request.match_info["domain"])
         body = await read_body(request, PrepareBody)
-        prepared, notices = await self._service.prepare(application_of(request), body.as_request(name))
+        application, wanted = application_of(request), body.as_request(name)
+        prepared, notices = await self._service.prepare(application, wanted, awaits_dns=body.await_dns)
         return respond(preparation_answer(prepared, notices))
 
     async def delete(self, request: web.Request) -> web.Response:

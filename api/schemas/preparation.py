@@ -16,7 +16,10 @@ from common.names import DomainName
 
 
 class PrepareBody(Strict):
-    """How the domain is to be served: what POST /power or POST /ssl would be sent."""
+    """How the domain is to be served: what POST /power or POST /ssl would be sent.
+
+    With `awaitDns` nothing of it is served before its DNS leads here: it is added by itself then.
+    """
 
     product: Literal["power", "secure"]
     application_url: Url | None = Field(None, alias="applicationUrl")
@@ -24,6 +27,7 @@ class PrepareBody(Strict):
     redirect_to: RedirectTarget | None = Field(None, alias="redirectTo")
     metadata: Metadata | None = None
     visitors: Visitors | None = None
+    await_dns: bool = Field(False, alias="awaitDns")
 
     def as_request(self, name: DomainName) -> EnrolmentRequest:
         """Return the enrolment that the body asks for."""

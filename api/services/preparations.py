@@ -64,29 +64,37 @@ class PreparationService:
     def _database(self) -> Database:
         return self.preparing.claims.database
 
-    async def prepare(self, application: Application, request: EnrolmentRequest) -> tuple[PreparedDomain, list[Notice]]:
-        """Prepare the domain, or keep it prepared for another 30 days. Raises: `Refused`."""
-        await self.check(application, request)
+    async def prepare(
+        self, application: Application, request: EnrolmentRequest, *, awaits_dns: bool = False
+    ) -> tuple[PreparedDomain, list[Notice]]:
+        """Prepare the domain, or keep it prepared for another 30 days; with `awaits_dns` it is pending until then.
+
+        Raises: `Refused`.
+        """
+        await self.check(application, request, awaits_dns=awaits_dns)
         wanted = Wanted(request.name.text, request.product, request.settings)
-        await self.preparing.claims.delegations.find_record(request.name.text, application.id)
+        if not awaits_dns:
+            await self.preparing.claims.delegations.find_record(request.name.text, application.id)
+        await self._request(application, wanted, awaits_dns=awaits_dns)
+        return await self.find(application, request.name), await find_issuer(self._database)
+
+    async def _request(self, application: Application, wanted: Wanted, *, awaits_dns: bool) -> None:
+        """Store what is asked for. Raises: `Refused`."""
         async with self._database.transaction() as connection:
             try:
-                await preparations.request(connection, application.id, wanted)
+                await preparations.request(connection, application.id, wanted, awaits_dns=awaits_dns)
             except preparations.TooManyWaiting as error:
                 hint = (
                     f"{preparations.MOST_WAITING:,} of its domains wait for their records: have these set, or end some"
                     " by DELETE /domains/:domain/prepare"
                 )
                 raise Refused(TOO_MANY_PREPARED, hint=hint) from error
-            after = {"product": request.product, **request.settings.given()}
-            await audit.record(
-                connection, "domain.prepare", request.name.text, application_id=application.id, after=after
-            )
-        return await self.find(application, request.name), await find_issuer(self._database)
+            after = {"product": wanted.product, **wanted.settings.given()}
+            await audit.record(connection, "domain.prepare", wanted.domain, application_id=application.id, after=after)
 
-    async def check(self, application: Application, request: EnrolmentRequest) -> None:
+    async def check(self, application: Application, request: EnrolmentRequest, *, awaits_dns: bool = False) -> None:
         """Check the rules that need no DNS. Raises: `Refused` for a domain that cannot be prepared."""
-        if self.preparing.claims.delegations.zone is None:
+        if self.preparing.claims.delegations.zone is None and not awaits_dns:
             raise Refused(NOT_PREPARABLE, hint="the operator of this service sets FRONTAGE_ACME_DNS_ZONE first")
         refused = await self.preparing.check(application, request)
         if refused is not None and refused.code is EnrolmentCode.ENROLLED:
@@ -135,8 +143,11 @@ class PreparationService:
 
     async def records(self, application: Application, found: Preparation) -> tuple[RecordToSet, ...]:
         """Return the records of a prepared domain: the delegation of its challenge, and those that lead it here."""
-        record = await self.preparing.claims.delegations.find_record(found.domain, application.id)
         is_turned = found.state == "active"
+        if found.awaits_dns:
+            state: RecordState = "found" if is_turned or found.reason else "missing"
+            return self.leading_records(application, parse_enrollable(found.domain), found.product, state)
+        record = await self.preparing.claims.delegations.find_record(found.domain, application.id)
         seen: RecordState = "found" if found.delegated_at is not None else "missing"
         turned: RecordState = "found" if is_turned else "missing" if found.state == "prepared" else "later"
         first = () if record is None else (RecordToSet("CNAME", record.host, record.value, seen),)
@@ -162,7 +173,11 @@ class PreparationService:
             case "waiting" if found.reason is not None:
                 request = EnrolmentRequest(found.product, parse_enrollable(found.domain))
                 refused = to_refused(application, request, EnrolmentRefused(EnrolmentCode(found.reason)))
-                return f"The delegation is seen, and the domain waits: {refused.hint or refused.refusal.message}."
+                seen = "DNS leads here" if found.awaits_dns else "delegation is seen"
+                return f"The {seen}, and the domain waits: {refused.hint or refused.refusal.message}."
+            case "waiting" if found.awaits_dns:
+                turn = " and ".join(f"{each.type} {each.value}" for each in records)
+                return f"Point {found.domain} to {turn}. The domain is added by itself once that is seen."
             case "waiting":
                 record = records[0]
                 return f"Set the {record.type} record {record.host} to {record.value}. Visitors notice nothing of it."

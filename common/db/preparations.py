@@ -3,7 +3,8 @@
 Owns the SQL of ``preparations``. The row is claimed work (`monitor.claims`): a monitor looks at the domain's DNS.
 
 States
-    waiting    the domain's challenge is not delegated yet, or the application may not have the domain: ``reason``
+    waiting    the domain's challenge is not delegated yet, or the application may not have the domain: ``reason``. A
+               pending domain (``awaits_dns``) waits for its DNS to lead here, and is then enrolled as any other
     issuing    the domain is enrolled, inactive, and its certificate is ordered
     prepared   every edge serves the domain with its certificate
     active     the DNS leads here: an enrolment as any other. The row is kept for people to look at
@@ -15,6 +16,7 @@ A preparation that has expired ends with all that it has enrolled. One that is a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias, TypeVar
@@ -60,6 +62,7 @@ class Preparation:
     """A preparation for people to look at.
 
     `reason`: why it waits, a code of `common.enrolment.outcome`; None while only the records are waited for.
+    `awaits_dns`: it is pending, and nothing of it is served before its DNS leads here.
     """
 
     domain: str
@@ -68,6 +71,7 @@ class Preparation:
     settings: DomainSettings
     state: State
     reason: str | None
+    awaits_dns: bool
     created_at: datetime
     expires_at: datetime
     delegated_at: datetime | None
@@ -76,7 +80,7 @@ class Preparation:
 
 
 _TIMES = "created_at, expires_at, delegated_at, prepared_at, active_at"
-_SHOWN = f"domain, application_id, product, {_SETTINGS}, state, reason, {_TIMES}"
+_SHOWN = f"domain, application_id, product, {_SETTINGS}, state, reason, awaits_dns, {_TIMES}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class ClaimedPreparation:
     product: Literal["power", "secure"]
     settings: DomainSettings
     state: State
+    awaits_dns: bool
     has_expired: bool
     asked_seconds: float
     fence: int
@@ -104,8 +109,10 @@ class TooManyWaiting(FrontageError):
     """The application has `MOST_WAITING` preparations that wait."""
 
 
-async def request(connection: Connection, application_id: str, wanted: Wanted) -> None:
+async def request(connection: Connection, application_id: str, wanted: Wanted, *, awaits_dns: bool = False) -> None:
     """Prepare the domain, anew for `KEPT_DAYS` where it is prepared already, and have a monitor look at its DNS now.
+
+    With `awaits_dns`, a domain that is not prepared is enrolled once its DNS leads here, and not before.
 
     Raises: `TooManyWaiting`, for a domain that is not prepared already.
     """
@@ -119,13 +126,14 @@ async def request(connection: Connection, application_id: str, wanted: Wanted) -
     if is_full:
         raise TooManyWaiting(application_id)
     again = ", ".join(f"{name} = excluded.{name}" for name in SETTINGS)
-    places = ", ".join(f"${place}" for place, _ in enumerate(SETTINGS, start=5))
+    places = ", ".join(f"${place}" for place, _ in enumerate(SETTINGS, start=6))
     await connection.execute(
         f"""
-        insert into preparations (domain, application_id, product, expires_at, {_SETTINGS})
-        values ($1, $2, $3, now() + make_interval(days => $4), {places})
+        insert into preparations (domain, application_id, product, expires_at, awaits_dns, {_SETTINGS})
+        values ($1, $2, $3, now() + make_interval(days => $4), $5, {places})
         on conflict (domain, application_id) do update set product = excluded.product, {again},
             expires_at = excluded.expires_at, asked_at = now(),
+            awaits_dns = excluded.awaits_dns and preparations.state in ('waiting', 'active'),
             state = case when preparations.state = 'active' then 'waiting' else preparations.state end,
             due_at = case when preparations.lease_until is null then now() else preparations.due_at end
         """,
@@ -133,6 +141,7 @@ async def request(connection: Connection, application_id: str, wanted: Wanted) -
         application_id,
         wanted.product,
         KEPT_DAYS,
+        awaits_dns,
         *astuple(wanted.settings),
     )
     await connection.execute("select wake_listeners($1)", CHANNEL)
@@ -200,8 +209,8 @@ async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -
         update preparations set {ClaimTable.taken("$2")}
         from due where preparations.id = due.id
         returning preparations.id, application_id, domain, product, {_SETTINGS}, state,
-            expires_at <= now() as has_expired, extract(epoch from now() - asked_at)::float8 as asked_seconds,
-            fence, attempts
+            awaits_dns, expires_at <= now() as has_expired,
+            extract(epoch from now() - asked_at)::float8 as asked_seconds, fence, attempts
         """,
         most,
         lease_seconds,
@@ -258,6 +267,29 @@ async def record_enrolled(connection: Connection, claim: ClaimedPreparation, *, 
         " delegated_at = coalesce(delegated_at, now()), due_at = clock_timestamp() + make_interval(secs => $3)",
         next_look_seconds,
     )
+
+
+async def finish_pending(connection: Connection, claim: ClaimedPreparation) -> None:
+    """Record that a pending domain is enrolled, in the transaction that does so.
+
+    Raises: `FenceLost`.
+    """
+    await _TABLE.write(
+        connection, claim, "state = 'active', active_at = now(), due_at = null, lease_until = null, reason = null"
+    )
+
+
+async def list_pending(
+    connection: Connection, applications: Sequence[str] | None, *, most: int
+) -> list[tuple[str, str]]:
+    """Return application and name of domains that wait, by name: of these applications, or of all."""
+    rows = await connection.fetch(
+        "select application_id, domain from preparations where state <> 'active'"
+        " and ($1::text[] is null or application_id = any($1)) order by domain limit $2",
+        None if applications is None else list(applications),
+        most,
+    )
+    return [(row["application_id"], row["domain"]) for row in rows]
 
 
 async def record_served(connection: Connection, domain: str, application_id: str) -> None:

@@ -19,7 +19,7 @@ from api.dashboard.visitors import visitor_of
 from api.rights import Roles
 from api.schemas.list_cursor import from_text, to_text
 from common.accounts import Permission
-from common.db import applications, domain_list, domain_totals, origin_outages, unwell_domains
+from common.db import applications, domain_list, domain_totals, origin_outages, preparations, unwell_domains
 from common.db.applications import Application
 from common.db.domain_list import ListRow
 from common.db.domain_list_query import PRODUCTS, SORTS, STATUSES, DomainListQuery, ListKey, Sort
@@ -29,6 +29,7 @@ from common.metadata import read_note
 
 _LISTED = 50
 _LISTED_APPLICATIONS = 200
+_PENDING_LISTED = 20
 _LIVE_SECONDS = 5.0
 _LIVE_SEARCH_SECONDS = 15.0
 """A search reads more than a part of the list."""
@@ -66,6 +67,7 @@ class DomainListPage:
             "domains.html",
             live_url=f"{ROOT}/domains/live?{request.query_string}",
             totals=await self._count(visitor_of(request).roles, request.query.get("application")),
+            pending=await self._list_pending(visitor_of(request).roles, request.query.get("application")),
             **await self._read(visitor_of(request).roles, _query(request)),
         )
 
@@ -131,6 +133,11 @@ class DomainListPage:
         async with self._context.database.connection() as connection:
             scope = await self._scope(connection, roles, chosen)
             return await domain_totals.count_domains(connection, scope.ids)
+
+    async def _list_pending(self, roles: Roles, chosen: str | None) -> list[tuple[str, str]]:
+        async with self._context.database.connection() as connection:
+            scope = await self._scope(connection, roles, chosen)
+            return await preparations.list_pending(connection, scope.ids, most=_PENDING_LISTED)
 
     async def _scope(self, connection: Connection, roles: Roles, chosen: str | None) -> _ListScope:
         organisations = roles.visible_organisation_ids

@@ -44,6 +44,7 @@ from common.db import (
 from common.db.applications import Application
 from common.db.certificates import InService
 from common.db.session import Connection
+from common.enrolment.request import EnrolmentRequest
 from common.names import DomainName
 
 _LISTED_APPLICATIONS = 200
@@ -94,9 +95,7 @@ class DomainPages:
             page, notices = await self._add(application, values)
         except Refused as error:
             if error.code in _AWAITS_DNS and values["product"] in ("power", "secure"):
-                name = _name(values["domain"])
-                records = self._records_of(application, name)
-                return self._new_page(request, application, values, RefusedForm(values), awaited=name, records=records)
+                return await self._await_dns(application, values)
             return self._new_page(request, application, values, RefusedForm.of(values, error, _FIELDS_OF_NEW))
         words = "Added." if not notices else f"Added. {notices[0].hint}"
         return self._context.renderer.redirect(page, Flash(words, "good" if not notices else "warn"))
@@ -130,15 +129,16 @@ class DomainPages:
 
     async def _prepare(self, application: Application, values: Mapping[str, str]) -> tuple[str, list[Notice]]:
         """Prepare a domain that serves something already. Raises: `Refused`."""
-        name, product = _name(values["domain"]), values["product"]
-        given: dict[str, Any] = {"product": product, "applicationUrl": values["application_url"] or None}
-        if product == "power" and (paths := values["root_path_access"].split()):
-            given["powerRootPathAccess"] = paths
-        if product == "secure" and values["redirect_to"]:
-            given["redirectTo"] = values["redirect_to"]
-        wanted = parse_body(PrepareBody, given).as_request(name)
+        wanted = _wanted(values)
         _, noted = await self._context.preparations.prepare(application, wanted)
-        return f"{ROOT}/applications/{application.id}/prepared/{name.text}", noted
+        return f"{ROOT}/applications/{application.id}/prepared/{wanted.name.text}", noted
+
+    async def _await_dns(self, application: Application, values: Mapping[str, str]) -> web.Response:
+        """Keep a domain whose DNS does not lead here yet as pending, and show the record to set. Raises: `Refused`."""
+        wanted = _wanted(values)
+        await self._context.preparations.prepare(application, wanted, awaits_dns=True)
+        page = f"{ROOT}/applications/{application.id}/prepared/{wanted.name.text}"
+        return self._context.renderer.redirect(page, Flash("Saved as pending: its DNS does not lead here yet.", "warn"))
 
     def _new_page(
         self,
@@ -146,19 +146,14 @@ class DomainPages:
         application: Application,
         values: Mapping[str, str],
         refused: RefusedForm,
-        awaited: DomainName | None = None,
-        records: Sequence[tuple[str, str]] = (),
     ) -> web.Response:
-        """Show the form; with what the DNS is to have where `awaited` does not lead here yet."""
         return self._view.page(
             request,
             "domain_new.html",
             application,
-            status=422 if refused or awaited else 200,
+            status=422 if refused else 200,
             values=values,
             refused=refused,
-            awaited=awaited,
-            records=records,
             can_prepare=self._context.settings.acme_dns_zone is not None,
             servers=[str(each) for each in self._context.settings.service_servers],
         )
@@ -452,6 +447,17 @@ def _details(chain: str) -> dict[str, str]:
 
 def _is_live(certificate: InService | None, now: datetime) -> bool:
     return certificate is not None and certificate.live_at is not None and certificate.not_after > now
+
+
+def _wanted(values: Mapping[str, str]) -> EnrolmentRequest:
+    """Return what the form of a new domain asks for. Raises: `Refused`."""
+    product = values["product"]
+    given: dict[str, Any] = {"product": product, "applicationUrl": values["application_url"] or None}
+    if product == "power" and (paths := values["root_path_access"].split()):
+        given["powerRootPathAccess"] = paths
+    if product == "secure" and values["redirect_to"]:
+        given["redirectTo"] = values["redirect_to"]
+    return parse_body(PrepareBody, given).as_request(_name(values["domain"]))
 
 
 def _metadata(request: web.Request) -> dict[str, dict[str, str]]:

@@ -11,7 +11,9 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
 from api.dashboard.rendering import Flash
 from api.dashboard.renderings import LivePart
+from api.services.preparations import PreparedDomain
 from common.accounts import Permission
+from common.db.applications import Application
 from common.names import DomainName
 
 _LIVE_SECONDS = 1.0
@@ -27,8 +29,15 @@ class PreparedPages:
     async def get(self, request: web.Request) -> web.StreamResponse:
         """Show the steps of a prepared domain."""
         application, name = await find_application(self._context, request), name_of(request)
-        steps = await self._steps_html(application.id, name)
-        return self._view.page(request, "prepared.html", application, name=name, steps_html=steps)
+        prepared = await self._context.preparations.find(application, name)
+        return self._view.page(
+            request,
+            "prepared.html",
+            application,
+            name=name,
+            is_pending=prepared.preparation.awaits_dns,
+            steps_html=self._steps_of(application, prepared),
+        )
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         """Send the steps whenever they change."""
@@ -45,7 +54,7 @@ class PreparedPages:
         application = await find_application(self._context, request, Permission.CHANGE)
         name = name_of(request)
         await self._context.preparations.end(application, name)
-        flash = Flash(f"{name} is prepared no longer.")
+        flash = Flash(f"{name} is awaited no longer.")
         return self._context.renderer.redirect(f"{ROOT}/domains?application={application.id}", flash)
 
     async def _steps(self, application_id: str, name: DomainName) -> str:
@@ -53,10 +62,13 @@ class PreparedPages:
 
     async def _steps_html(self, application_id: str, name: DomainName) -> str:
         application = await load_application(self._context, application_id)
-        prepared = await self._context.preparations.find(application, name)
+        return self._steps_of(application, await self._context.preparations.find(application, name))
+
+    def _steps_of(self, application: Application, prepared: PreparedDomain) -> str:
         return self._context.renderer.fragment(
-            "_prepared.html",
+            "_pending.html" if prepared.preparation.awaits_dns else "_prepared.html",
             prepared=prepared,
             it=prepared.preparation,
-            try_out=self._context.preparations.try_out(name.text),
+            url=f"{ROOT}/applications/{application.id}/domains/{prepared.domain}",
+            try_out=self._context.preparations.try_out(prepared.domain),
         )

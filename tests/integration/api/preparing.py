@@ -13,8 +13,10 @@ from common.dns import Resolver
 from common.enrolment.delegations import Delegations
 from common.enrolment.domain_claims import DomainClaims
 from common.enrolment.eligibility import ServiceTargets
+from common.enrolment.enrolling import Enrolling
 from common.enrolment.ownership import OwnNames
 from common.enrolment.preparing import Preparing
+from common.origin_probe import OriginProbe
 from monitor.certificates.dns_moved_away import DomainDnsCheck
 from monitor.claims import Runner
 from monitor.preparing import PreparationWork
@@ -56,7 +58,8 @@ def runners(service: Service, state_dir: Path) -> tuple[Runner[Any], Runner[Any]
     dns_check = DomainDnsCheck(database, resolver, targets, no_probe, found)
     claims = DomainClaims(database, resolver, targets, OwnNames.of(settings), no_probe, found)
     random = parts.HastyRandom()
-    work = PreparationWork(database, Preparing(claims, policy), dns_check, random)
+    enrolling = Enrolling(claims, policy, OriginProbe(policy, settings.dns_servers))
+    work = PreparationWork(database, Preparing(claims, policy), enrolling, dns_check, random)
     orders = parts.make_runner(
         database,
         parts.CountingIssuer(state_dir),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from common.db import delegations, preparations
+from common.db import delegations, domains, preparations
+from common.domain_settings import DomainSettings
 from monitor.preparing import waiting_pause_seconds
 from tests.integration.api.conftest import POWER_TARGET, SERVER, Service, open_service
 from tests.integration.api.partner import Partner
@@ -31,6 +32,30 @@ from tests.timeouts import UNHURRIED
 async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
     async with open_preparing(dsn, tmp_path, probe_port) as service:
         yield service
+
+
+async def test_a_pending_domain_is_added_once_its_dns_leads_here_and_not_before(service: Service) -> None:
+    partner = await service.partner()
+    answer = await prepare(partner, awaitDns=True)
+    leads = {"type": "CNAME", "host": SHOP, "value": "target-1.partner.test"}
+    assert (answer.status, answer.body["state"]) == (200, "waiting")
+    assert answer.body["records"] == [leads | {"state": "missing"}]
+    assert "added by itself" in answer.body["hint"]
+    assert (await partner.call("GET", "/power")).body["items"] == []
+    service.zone.replace(SHOP, "CNAME", "target-1.partner.test")
+    active = await until_state(partner, "active")
+    assert active["records"] == [leads | {"state": "found"}]
+    eligibility = (await partner.get(domain=SHOP)).body
+    assert (eligibility["powerStatus"], eligibility["powerRootPathAccess"]) == ("active", ["/static"])
+
+
+async def test_a_pending_domain_that_was_added_by_hand_is_pending_no_longer(service: Service) -> None:
+    partner = await service.partner()
+    await prepare(partner, awaitDns=True)
+    async with service.database.transaction() as connection:
+        await domains.power(connection, SHOP, partner.id, DomainSettings(ORIGIN))
+    await until_state(partner, "active")
+    assert (await partner.call("DELETE", f"/domains/{SHOP}/prepare")).status == 409
 
 
 async def test_domain_is_served_before_its_dns_leads_here_and_active_once_it_does(service: Service) -> None:

@@ -102,15 +102,19 @@ async def test_the_search_finds_applications_domains_and_pages(browser: Browser,
     assert found in (await browser.get(f"/dashboard/search?q={text}")).words
 
 
-async def test_a_domain_without_its_record_is_told_what_to_set_and_checked_again(
+async def test_a_domain_without_its_record_is_kept_as_pending_with_what_to_set(
     dashboard: Dashboard, browser: Browser, partner: Partner
 ) -> None:
-    path = f"/dashboard/applications/{partner.id}/domains/new"
+    base = f"/dashboard/applications/{partner.id}"
     form = {"domain": "new.customer.test", "product": "power", "application_url": "https://origin.example.com/a"}
-    page = await browser.post(path, **form)
-    assert page.status == 422
-    assert "new.customer.test does not lead here yet." in page.words
-    assert "GET /domains" not in page.words
-    assert 'value="https://origin.example.com/a"' in page.text, "what was typed is kept"
+    page = await browser.post(f"{base}/domains/new", **form)
+    assert (page.status, page.location) == (303, f"{base}/prepared/new.customer.test")
+    pending = await browser.get(page.location)
+    assert "its DNS does not lead here yet." in pending.words
+    assert "GET /domains" not in pending.words
+    assert "CNAME at new.customer.test" in pending.words
+    assert f'href="{page.location}"' in (await browser.get("/dashboard/domains")).text
+    ended = await browser.post(page.location)
+    assert (ended.status, (await browser.get(page.location)).status) == (303, 404)
     dashboard.service.point("new.customer.test")
-    assert (await browser.post(path, **form)).status == 303
+    assert (await browser.post(f"{base}/domains/new", **form)).location == f"{base}/domains/new.customer.test"
