@@ -55,6 +55,7 @@ from api.operations.operation import Handlers, Operation
 from api.rate_limits import RateLimits
 from api.reference.calls import render_calls
 from api.reference.handler import ReferenceHandler
+from api.services.flow_preparing import FlowPreparing
 from api.wiring import Services
 from common.clock import Clock
 from common.db.pool import Database
@@ -82,7 +83,9 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
             DomainCheckHandlers(services.domain_checks, services.record_checks, services.configurations),
         ),
         *_bound(connect.CONFIGURATIONS, ConfigurationHandlers(services.configurations)),
-        *_bound(connect.FLOWS, ConnectHandlers(services.connect, services.flow_watch)),
+        *_bound(
+            connect.FLOWS, ConnectHandlers(services.connect, services.flow_watch, FlowPreparing(services.preparations))
+        ),
         *_bound(connect.LISTS, FlowListHandlers(services.flow_list)),
         *_bound(connect.RETURNS, ConnectReturnHandler(services.connect)),
         *_bound(sharing.LINKS, SharingHandlers(services.sharing, services.connect, base_url)),

@@ -11,8 +11,10 @@ from typing_extensions import TypedDict
 from api.answers.connect_enrolments import FlowEnrolmentAnswer, flow_enrolment
 from api.answers.connect_plan import FlowPlan, WrittenSet, flow_plan, written_set
 from api.answers.connect_ways import FlowWay, FormRecord, flow_way, form_record
+from api.answers.preparation import RecordToSet, records_to_set
+from api.services.flow_preparing import FlowPreparation
 from common.connect import flow_events
-from common.db import connect_flows
+from common.db import connect_flows, preparations
 from common.db.domains import CertificateState
 from common.flow_states import State
 from common.flows import inspection as inspected
@@ -196,6 +198,43 @@ class Flow(TypedDict):
     """Products that the names are enrolled in, each with its `status`; empty until the records are live."""
     error: FlowError | None
     """Why the last move did not succeed."""
+
+
+class FlowPreparedDomain(TypedDict):
+    """A name of a flow that is to be served before its records change."""
+
+    domain: str
+    state: preparations.State
+    """As of `DomainPreparation`."""
+    reason: str | None
+    """Why it waits although the record is seen: a code, as of a refused enrolment."""
+    record: RecordToSet | None
+    """The record to set first; the flow's own records come once all names are prepared."""
+
+
+class FlowPreparationAnswer(TypedDict):
+    """How far the names of a flow are prepared, so that a site that is up stays up while it moves."""
+
+    isOffered: bool
+    """The flow's plan takes away what leads visitors to its names now, and they can be prepared."""
+    domains: list[FlowPreparedDomain]
+    """Empty until they are asked to be prepared."""
+
+
+def flow_preparation_answer(found: FlowPreparation) -> FlowPreparationAnswer:
+    """Render how far the names of a flow are prepared."""
+    return {
+        "isOffered": found.is_offered,
+        "domains": [
+            {
+                "domain": each.domain,
+                "state": each.preparation.state,
+                "reason": each.preparation.reason,
+                "record": next(iter(records_to_set(each)), None),
+            }
+            for each in found.domains
+        ],
+    }
 
 
 def flow_answer(of: connect_flows.Flow, certificates: Mapping[str, CertificateState] | None = None) -> Flow:

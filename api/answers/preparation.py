@@ -49,6 +49,13 @@ class DomainPreparation(TypedDict):
     """What to do next, with the command that shows the domain as it will be."""
 
 
+def records_to_set(prepared: PreparedDomain) -> list[RecordToSet]:
+    """Render the records of a prepared domain, that of its challenge first."""
+    return [
+        {"type": each.type, "host": each.host, "value": each.value, "state": each.state} for each in prepared.records
+    ]
+
+
 def preparation_answer(prepared: PreparedDomain, notices: Iterable[Notice] = ()) -> DomainPreparation:
     """Render a preparation; a notice, such as that no monitor runs, comes before the next step."""
     found, certificate = prepared.preparation, prepared.certificate
@@ -57,10 +64,7 @@ def preparation_answer(prepared: PreparedDomain, notices: Iterable[Notice] = ())
         "product": found.product,
         "state": found.state,
         "reason": found.reason,
-        "records": [
-            {"type": each.type, "host": each.host, "value": each.value, "state": each.state}
-            for each in prepared.records
-        ],
+        "records": records_to_set(prepared),
         "certificate": None
         if certificate is None
         else {"issuer": certificate.issuer, "expiresAt": certificate.not_after},

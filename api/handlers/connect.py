@@ -8,7 +8,7 @@ from aiohttp import web
 from multidict import MultiMapping
 
 from api.answers import sharing as answers
-from api.answers.connect import flow_answer
+from api.answers.connect import flow_answer, flow_preparation_answer
 from api.answers.connect_plan import flow_plan, planned_set
 from api.errors import FLOW_NOT_FOUND, Refused, invalid_parameter
 from api.handlers.event_stream import stream_flow
@@ -27,6 +27,7 @@ from api.schemas.connect import (
 from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, cursor_name, parse_integer, parse_optional_text
 from api.services.configurations import ConfigurationService
 from api.services.connect import ConnectService, WrittenChanged, ZoneChanged
+from api.services.flow_preparing import FlowPreparing
 from api.services.flow_watch import FlowWatch
 from api.services.sharing import SharingService
 from common.db.connect_flows import Flow
@@ -36,9 +37,10 @@ from common.db.shares import LIFETIME_DAYS
 class ConnectHandlers:
     """Handlers of flows."""
 
-    def __init__(self, service: ConnectService, watch: FlowWatch) -> None:
+    def __init__(self, service: ConnectService, watch: FlowWatch, preparing: FlowPreparing) -> None:
         self._service = service
         self._watch = watch
+        self._preparing = preparing
 
     async def post(self, request: web.Request) -> web.Response:
         """Begin a flow."""
@@ -75,6 +77,17 @@ class ConnectHandlers:
         except ZoneChanged as changed:
             details = {"flow": flow_answer(changed.flow)}
             raise Refused(changed.refusal, code=changed.code, hint=changed.hint, details=details) from changed
+
+    async def get_preparation(self, request: web.Request) -> web.Response:
+        """Show how far the flow's names are prepared."""
+        found = await self._preparing.find(application_of(request), await self._find(request))
+        return respond(flow_preparation_answer(found))
+
+    async def prepare(self, request: web.Request) -> web.Response:
+        """Prepare the flow's names."""
+        await read_body(request, EmptyBody)
+        found = await self._preparing.prepare(application_of(request), await self._find(request))
+        return respond(flow_preparation_answer(found))
 
     async def check(self, request: web.Request) -> web.Response:
         """Look for the records now."""

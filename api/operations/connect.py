@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from api.answers.connect import Flow
+from api.answers.connect import Flow, FlowPreparationAnswer
 from api.answers.flow_list import Funnel, ListedFlow
 from api.answers.lists import ListOf
 from api.answers.messages import Message
@@ -153,6 +153,30 @@ FLOWS: Final[tuple[Operation[ConnectHandlers], ...]] = (
         "Do exactly what the plan shows, by one of the ways open",
         connect.ApplyBody,
         {"way": "manual", "digest": DIGEST},
+    ),
+    Operation(
+        "GET",
+        "/connect/flows/{id}/prepare",
+        ConnectHandlers.get_preparation,
+        "getFlowPreparation",
+        "Connect",
+        "Get how far the names of a flow are prepared",
+        FlowPreparationAnswer,
+        errors=(404, 409),
+        paths=FLOW,
+    ),
+    Operation(
+        "POST",
+        "/connect/flows/{id}/prepare",
+        ConnectHandlers.prepare,
+        "prepareFlow",
+        "Connect",
+        "Prepare the names of a planned flow, so that a site that is up stays up while its records change",
+        FlowPreparationAnswer,
+        body=connect.EmptyBody,
+        example={},
+        errors=(400, 404, 409),
+        paths=FLOW,
     ),
     _flow_action(
         "check",

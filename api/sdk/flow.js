@@ -37,6 +37,7 @@ export const STEPS = Object.freeze({
   checking: { lastStatus: "IN_PROGRESS", stage: 2 },
   unchecked: { lastStatus: "EXIT_WITH_ERROR", stage: 2 },
   conflicts: { lastStatus: "EXISTING_RECORDS", stage: 2 },
+  prepare: { lastStatus: "EXISTING_RECORDS", stage: 2 },
   way: { lastStatus: "IN_PROGRESS", stage: 3 },
   credentials: { lastStatus: "LOGIN", stage: 3 },
   login: { lastStatus: "LOGIN", stage: 3 },

@@ -31,6 +31,7 @@ import { conflictsStep, reviewStep, undoStep } from "./steps/changes.js";
 import { credentialsStep, loginStep, wayStep } from "./steps/ways.js";
 import { manualStep } from "./steps/manual.js";
 import { applyingStep, haltedStep, recordsStep, timeoutStep } from "./steps/records.js";
+import { prepareStep } from "./steps/prepare.js";
 import { doneStep, undoneStep } from "./steps/done.js";
 import { shareStep } from "./steps/share.js";
 import { errorStep } from "./steps/error.js";
@@ -45,6 +46,7 @@ const VIEWS = {
   checking: checkingStep,
   unchecked: uncheckedStep,
   conflicts: conflictsStep,
+  prepare: prepareStep,
   way: wayStep,
   credentials: credentialsStep,
   login: loginStep,
@@ -63,7 +65,7 @@ const VIEWS = {
 };
 
 /** Steps that stay in view when the flow moves on behind them. */
-const LASTING = ["review", "undo", "share"];
+const LASTING = ["review", "undo", "share", "prepare"];
 const MOST_TOKEN_FAILURES = 3;
 
 export class Modal {

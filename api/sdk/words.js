@@ -60,6 +60,17 @@ export const ENGLISH = Object.freeze({
   action_merge: "Merged",
   action_remove: "Removed",
 
+  prepare_offer: "Keep your site up while you switch",
+  prepare_offer_text: "{domain} serves something already. Set one record first, and no visitor is interrupted when it moves.",
+  prepare_start: "Prepare it first",
+  prepare_title: "Prepare {domain}",
+  prepare_lead: "Add this record where the DNS of {domain} is managed. Your site stays as it is; meanwhile its certificate is made.",
+  prepare_wait: "We see the record by ourselves. You may close this window and come back later.",
+  prepare_ready_title: "{domain} is prepared",
+  prepare_ready: "Everything is ready: when you change the settings now, no visitor is interrupted.",
+  prepare_refused: "{domain} cannot be prepared at the moment. Try again later, or contact {application}.",
+  prepare_skip: "Not now",
+
   way_title: "How do you want to set it up?",
   way_lead: "The DNS of {domain} is hosted at {provider}.",
   way_empty: "All records are in place already",

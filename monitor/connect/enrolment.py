@@ -24,7 +24,6 @@ from common.enrolment.refusal_words import WORDS
 from common.enrolment.request import BROWSER_FLOW, FLOW, EnrolmentRequest
 from common.errors import FrontageError, InvalidName
 from common.flows.enrolments import Enrolment, MonitorEnrolment, ProductEnrolment
-from common.flows.requested import Product
 from common.names import DomainName, parse_domain
 
 _OWN_HINTS: Mapping[str, str] = {
@@ -43,22 +42,6 @@ class _Failed(FrontageError):
     def __init__(self, code: str) -> None:
         super().__init__(_OWN_HINTS[code])
         self.code = code
-
-
-def enrolments_of(flow: Flow) -> list[Enrolment]:
-    """Return the enrolments that the flow's records ask for, in order: products by name, then what is monitored."""
-    assert flow.domain is not None
-    found: dict[tuple[Product, str], Enrolment] = {}
-    for each in flow.requested:
-        name, purpose = each.name(flow.domain), each.purpose
-        if purpose.product is not None:
-            found.setdefault(
-                (purpose.product, name),
-                ProductEnrolment(purpose.product, name, purpose.settings),
-            )
-    watched = tuple(each.record for each in flow.requested if each.purpose.is_monitored)
-    monitoring = [MonitorEnrolment(flow.host or "", flow.subdomain, watched)] if watched else []
-    return [*found.values(), *monitoring]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from common.clock import Clock
 from common.connect import flow_events
+from common.connect.flow_enrolments import enrolments_of
 from common.connect.root import find_spare
 from common.connect.settlement import Settlement
 from common.connect.ways.problems import WayFailed
@@ -40,7 +41,7 @@ from common.record_checks.verdicts import RecordVerdict
 from common.records import as_json
 from monitor.claims import POLL_SECONDS, Runner
 from monitor.concurrency_shares import ConcurrencyShares
-from monitor.connect.enrolment import FlowEnrolment, enrolments_of
+from monitor.connect.enrolment import FlowEnrolment
 from monitor.connect.schedule import is_over, next_search
 
 AT_ONCE = 32

@@ -123,6 +123,7 @@ class ScriptedApi:
     def __init__(self) -> None:
         self.flow = dict(_CHOOSING)
         self.on: dict[str, Mapping[str, Any] | tuple[int, Mapping[str, Any]]] = {"create": CHECKING, "domain": CHECKING}
+        self.preparation: dict[str, Any] = {"isOffered": False, "domains": []}
         self.requests: list[tuple[str, str, dict[str, str], Any]] = []
         self.is_reachable = True
         self.may_answer = asyncio.Event()
@@ -187,6 +188,10 @@ class ScriptedApi:
         made = self.on.get(action, {})
         if isinstance(made, tuple):
             await route.fulfill(status=made[0], json=made[1], headers=cors)
+            return
+        if action == "prepare":
+            self.preparation |= made if request.method == "POST" else {}
+            await route.fulfill(status=200, json=self.preparation, headers=cors)
             return
         if action == "share":
             await route.fulfill(status=201, json=made, headers=cors)

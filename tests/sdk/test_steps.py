@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser import SESSION_LOOP, axe, screenshot
@@ -104,6 +105,62 @@ async def test_by_hand_from_the_domain_to_https(chromium: Browser) -> None:
     assert await closed_with(page) == closed
     assert await page.evaluate("window.onClose") == closed
     assert await page.evaluate("window.steps") == ["domain", "checking", "way", "manual", "records", "done"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_a_site_that_is_up_is_prepared_before_its_records_change(
+    chromium: Browser, scheme: Literal["light", "dark"], width: int
+) -> None:
+    value = f"{'k' * 32}.acme.frontage.example"
+    record = {"type": "CNAME", "host": "_acme-challenge.shop.customer.example", "value": value, "state": "missing"}
+    domain = {"domain": "shop.customer.example", "state": "waiting", "reason": None, "record": record}
+    api = ScriptedApi()
+    api.on |= {"create": CONFLICTED, "prepare": {"domains": [domain]}}
+    api.preparation["isOffered"] = True
+    context = await chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = await open_page(context, api)
+    await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example"}, RECORDING)
+    await shows(page, "conflicts")
+    start = page.get_by_role("button", name="Prepare it first")
+    await expect(start).to_be_visible()
+    await screenshot(page, f"prepare-offer-{scheme}-{width}")
+    await start.click()
+    await shows(page, "prepare")
+    card = page.get_by_role("region", name="CNAME _acme-challenge.shop")
+    await expect(card).to_contain_text(value)
+    await expect(card.get_by_text("Not seen yet")).to_be_visible()
+    go_on = page.get_by_role("button", name="Continue")
+    await expect(go_on).to_be_disabled()
+    await screenshot(page, f"prepare-{scheme}-{width}")
+    assert await axe(page) == []
+    ready = {"state": "prepared", "record": record | {"state": "found"}}
+    api.preparation = {"isOffered": True, "domains": [domain | ready]}
+    await expect(card.get_by_text("Live")).to_be_visible()
+    await expect(page.get_by_text("no visitor is interrupted")).to_be_visible()
+    await screenshot(page, f"prepare-ready-{scheme}-{width}")
+    await go_on.click()
+    await shows(page, "conflicts")
+    await expect(page.get_by_text("shop.customer.example is prepared")).to_be_visible()
+    assert len(api.bodies("/prepare")) == 1
+    await page.get_by_role("button", name="Agree to these changes").click()
+    await shows(page, "way")
+
+
+async def test_a_name_that_cannot_be_prepared_is_said_to_be_and_the_plan_goes_on(chromium: Browser) -> None:
+    api = ScriptedApi()
+    api.on |= {"create": CONFLICTED}
+    api.preparation["isOffered"] = True
+    page = await open_page(await chromium.new_context(), api)
+    await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example"}, RECORDING)
+    await shows(page, "conflicts")
+    start = page.get_by_role("button", name="Prepare it first")
+    await expect(start).to_be_visible()
+    api.on["prepare"] = (409, {"message": "Flow is not in a state for this", "code": "not_preparable"})
+    await start.click()
+    await expect(page.get_by_text("cannot be prepared at the moment")).to_be_visible()
+    await page.get_by_role("button", name="Not now").click()
+    await shows(page, "conflicts")
 
 
 async def test_conflicts_are_shown_before_and_after_and_undone(chromium: Browser) -> None:

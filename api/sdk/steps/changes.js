@@ -3,6 +3,8 @@
 import { button, code, el, externalLink, icon, submitButton } from "../elements.js";
 import { changesOf } from "../flow.js";
 import { credentialFields } from "./credentials.js";
+import { noticeOf } from "./notice.js";
+import { preparationOffer } from "./prepare.js";
 
 /** @typedef {import("../modal.js").Modal} Modal */
 /** @typedef {import("../modal.js").StepContent} StepContent */
@@ -18,6 +20,7 @@ export function conflictsStep(modal) {
     body: [
       noticeOf(modal),
       el("p", { class: "lead" }, words.of("conflicts_lead", { application: modal.applicationName })),
+      preparationOffer(modal),
       ...changeCards(modal, changesOf(/** @type {any} */ (modal.flow))),
       !["manual", "domain_connect"].includes(modal.flow?.ways?.find((way) => !way.isExpert)?.way) &&
         el("div", { class: "note" }, icon("undo"), el("p", {}, words.of("conflicts_undo"))),
@@ -170,11 +173,4 @@ function takenBack(written) {
   return written
     .filter((entry) => entry.status === "written" || entry.status === "writing")
     .map((entry) => ({ ...entry, action: "replace", before: entry.after, after: entry.before }));
-}
-
-/** @param {Modal} modal */
-export function noticeOf(modal) {
-  const { notice } = modal;
-  modal.notice = null;
-  return notice && el("div", { class: "note warn", role: "alert" }, icon("warning", "warn"), el("p", {}, notice));
 }

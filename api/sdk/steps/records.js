@@ -1,7 +1,7 @@
 /** Writing the records, and each of them going live as the API sees it. */
 
 import { button, code, details, el, icon } from "../elements.js";
-import { noticeOf } from "./changes.js";
+import { noticeOf } from "./notice.js";
 
 /** @typedef {import("../modal.js").Modal} Modal */
 /** @typedef {import("../modal.js").StepContent} StepContent */

@@ -2,7 +2,8 @@
 
 import { button, details, el, externalLink, icon, submitButton } from "../elements.js";
 import { changesExisting, changesOf } from "../flow.js";
-import { changeCards, noticeOf } from "./changes.js";
+import { changeCards } from "./changes.js";
+import { noticeOf } from "./notice.js";
 import { credentialFields } from "./credentials.js";
 import { liveItem } from "./records.js";
 

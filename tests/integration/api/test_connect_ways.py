@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,12 @@ from common.db.monitored_domains import CHANNEL
 from common.dns import Resolver
 from common.flow_states import State
 from common.flows.plan import SetKey
+from tests.integration.api import preparing
 from tests.integration.api.conftest import SERVER
 from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, Flow, World, open_world, zone_file
 from tests.integration.api.secured import go_live, serve_origin
-from tests.waiting import SECONDS
+from tests.integration.monitor import parts
+from tests.waiting import SECONDS, until
 
 SHOP = f"shop.{APEX}"
 TARGET = "target-1.partner.test"
@@ -585,3 +587,61 @@ async def test_a_provider_api_merges_an_spf_record_with_a_network(dsn: str, tmp_
         await flow.until("finished")
         assert (await flow.act("undo", credentials=token)).body["state"] == "undone"
         assert await world.values(APEX, "TXT") == [old]
+
+
+ZONE = "acme.frontage.test"
+
+
+async def test_a_site_that_is_up_is_prepared_before_its_records_change(
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot
+) -> None:
+    async with (
+        open_world(dsn, tmp_path, probe_port, knot.address, ACME_DNS_ZONE=ZONE) as world,
+        AsyncExitStack() as stack,
+    ):
+        for runner in preparing.runners(world.service, tmp_path):
+            await stack.enter_async_context(parts.running(runner))
+        flow = await world.planned()
+        path = f"/connect/flows/{flow.body['id']}/prepare"
+        assert (await world.partner.call("GET", path)).body == {"isOffered": True, "domains": []}
+        answer = await world.partner.call("POST", path, json={})
+        assert answer.status == 200, answer.body
+        [prepared] = answer.body["domains"]
+        record = prepared["record"]
+        assert (prepared["state"], record["host"], record["state"]) == ("waiting", f"_acme-challenge.{SHOP}", "missing")
+        assert (await world.partner.call("POST", path, json={})).body["domains"][0]["record"] == record
+        await knot.add(APEX, "_acme-challenge.shop", record["type"], f"{record['value']}.")
+
+        async def is_prepared() -> bool:
+            [shown] = (await world.partner.call("GET", path)).body["domains"]
+            return bool(shown["state"] == "prepared")
+
+        await until(is_prepared, "a flow's domain that is prepared")
+        applied = await flow.apply("dynamic_update", **world.key)
+        assert applied.status == 200, applied.body
+        finished = await flow.until("finished")
+        assert [each["status"] for each in finished["enrolments"]] == ["success", "success"]
+        shown = (await world.partner.call("GET", "/power", params={"domain": SHOP})).body
+        assert shown["powerStatus"] == "active"
+        assert (await world.partner.call("GET", path)).body["isOffered"] is False
+
+
+async def test_nothing_is_prepared_where_nothing_is_up_or_the_application_does_not_lead(
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot
+) -> None:
+    async with open_world(dsn, tmp_path, probe_port, knot.address, ACME_DNS_ZONE=ZONE) as world:
+        new = await world.planned(f"new.{APEX}")
+        refused = await world.partner.call("POST", f"/connect/flows/{new.body['id']}/prepare", json={})
+        assert (refused.status, refused.body["code"]) == (409, "not_preparable")
+        flow = await world.planned()
+        async with world.service.database.transaction() as connection:
+            await connection.execute("update connect_flows set vouched = false")
+        path = f"/connect/flows/{flow.body['id']}/prepare"
+        assert (await world.partner.call("GET", path)).body == {"isOffered": False, "domains": []}
+        assert (await world.partner.call("POST", path, json={})).status == 409
+
+
+async def test_nothing_is_prepared_without_a_zone_of_the_operators(world: World) -> None:
+    flow = await world.planned()
+    path = f"/connect/flows/{flow.body['id']}/prepare"
+    assert (await world.partner.call("GET", path)).body == {"isOffered": False, "domains": []}
