@@ -11,5 +11,6 @@ streams       the states of a stream in one table, and the state of one stream
 priorities    RFC 9218: in which order streams are written
 blocks        header blocks of several frames
 budgets       how much of each kind of frame and of ended streams a connection may cost, by attack
-connection    the machine that all of them make up
+open_streams  the streams of a connection, and what is sent on them
+connection    the machine that all of them make up: it reads frames
 """

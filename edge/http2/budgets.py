@@ -20,7 +20,8 @@ GOAWAY with ENHANCE_YOUR_CALM; its client counts and is logged by the budget's n
     unread_answers  octets of our answers to frames that the client does not read: CVE-2019-9514, CVE-2019-9517
 
 Windows of zero (CVE-2019-9517 too) hold memory no longer than a body's deadline, and no more than
-`edge.http2.output.MAX_HELD_BYTES`. Heads that do not come to their end have the deadline of heads (the owner's).
+`edge.http2.output.MAX_HELD_BYTES` and what each stream's origin had sent at once when that was reached. Heads that do
+not come to their end have the deadline of heads (the owner's).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One connection of HTTP/2, the server's side (RFC 9113): octets in, calls to its owner and octets out. Sans I/O.
 
-`Http2Connection` owns the streams, both tables of flow control, the budgets and the queue of what is to be sent. What a
-request means, and where a response comes from, is its owner's. Every error of the client ends in one of two ways: its
-stream is reset, or GOAWAY says why the connection ends (`failure`), and nothing more is read.
+`Http2Connection` reads frames, and acts on them; its streams, and what is sent on them, are `edge.http2.open_streams`'.
+What a request means, and where a response comes from, is its owner's. Every error of the client ends in one of two
+ways: its stream is reset, or GOAWAY says why the connection ends (`failure`), and nothing more is read.
 
 One call of `receive` does a bounded amount of work: with more at hand, `has_more` is set, and a call without data reads
 on.
@@ -11,38 +11,31 @@ on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from edge.http2 import budgets, frames
 from edge.http2.blocks import BlockAssembly
-from edge.http2.budgets import Budgets
 from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
 from edge.http2.fields import size_of
 from edge.http2.hpack import HeaderDecoder
 from edge.http2.literals import KnownLiterals
-from edge.http2.output import Output, Piece
+from edge.http2.open_streams import CONNECTION_WINDOW, LAST_STREAM, STREAM_WINDOW, OpenStreams, Owner
 from edge.http2.priorities import read_priority
 from edge.http2.requests import HeadComposer, request_trailers
 from edge.http2.streams import (
     CLOSED,
     DATA_RECEIVED,
     DATA_RECEIVED_END,
-    HALF_CLOSED_LOCAL,
     HEADERS_RECEIVED,
     HEADERS_RECEIVED_END,
-    OPEN,
     OPENED,
     RESET_RECEIVED,
-    RESET_SENT,
     Stream,
     advance,
 )
 
 MAX_STREAMS: Final = 100  # §6.5.2: no fewer than that
 MAX_FIELDS: Final = 256  # of a block; Cookie comes in many
-STREAM_WINDOW: Final = 131_072
-CONNECTION_WINDOW: Final = 1_048_576
 STEPS_AT_ONCE: Final = 512
 """Frames that one call of `receive` reads: a third of a millisecond. A header block counts as 16, and each
 of its fields as two; frames that are large or make work elsewhere count as several."""
@@ -55,8 +48,7 @@ _OCTETS_A_STEP: Final = 32
 _CONTENT_OCTETS_A_STEP: Final = 512
 _FEW_FIELDS: Final = 32  # which are no more than 4 KB each, or as many octets as came
 _MAX_UNFOLDED: Final = 4  # times the largest head, after decompression; up to that, the response is 431
-_MAX_REMEMBERED: Final = 256  # streams that we reset; priorities of streams to come
-_LAST_STREAM: Final = 2**31 - 1
+_MAX_EARLY_PRIORITIES: Final = 256
 _KIND_AT: Final = 3  # of a frame's header
 # By themselves, since every request needs them: an attribute of a module costs a step more.
 _HEADER_BYTES: Final = frames.HEADER_BYTES
@@ -69,68 +61,34 @@ _PLAIN_HEADERS: Final = frames.END_HEADERS | frames.PADDED | frames.HAS_PRIORITY
 _PROTOCOL: Final = ErrorCode.PROTOCOL_ERROR
 
 
-class Owner(Protocol):
-    """The client connection, as its HTTP/2 calls it."""
-
-    def open_stream(self, stream_id: int, send_window: int) -> Stream:
-        """Make the object of a new stream."""
-
-    def on_request(self, stream: Stream, head: bytes, *, is_complete: bool) -> None:
-        """Take a request, as a head of HTTP/1.1; content follows unless it `is_complete`."""
-
-    def on_failure(self, streams: list[Stream]) -> None:
-        """Take the streams that the connection's failure closed; their `on_reset` is not called."""
-
-
-class Http2Connection:
+class Http2Connection(OpenStreams):
     """Speaks HTTP/2 on one connection. Made by its owner.
 
-    `failure` is why it ended, None while it goes on.
-
-    Invariants: `streams` holds those that are not closed. Once `failure` is set, nothing is read and no stream is left.
+    Invariant: once `failure` is set, nothing is read and no stream is left.
     """
 
     __slots__ = (
         "_block",
-        "_budgets",
-        "_closed_ids",
         "_composer",
-        "_credit",
         "_decoder",
         "_early_priorities",
         "_has_preface",
         "_has_settings",
         "_initial_window",
-        "_is_going_away",
-        "_last_allowed",
         "_max_block_bytes",
         "_needed",
-        "_output",
-        "_owner",
         "_partial",
-        "_receive_window",
         "_steps_left",
         "_unread",
         "client_is_leaving",
-        "failure",
-        "last_stream_id",
-        "streams",
     )
 
     def __init__(self, owner: Owner, literals: KnownLiterals, *, max_head_bytes: int) -> None:
-        self._owner = owner
+        super().__init__(owner)
         self._decoder = HeaderDecoder(MAX_FIELDS, literals)
         self._composer = HeadComposer()
-        self._budgets = Budgets()
-        self._output = Output(self._on_sent)
-        self.streams: dict[int, Stream] = {}
-        self.last_stream_id = 0
-        self._last_allowed = _LAST_STREAM  # streams above are ignored, as our last GOAWAY says
-        self._is_going_away = False
-        self._closed_ids: dict[int, bool] = {}  # closed lately; True: by us, so frames may still be on their way
         self._early_priorities: dict[int, bytes] = {}
         self.client_is_leaving = False
-        self.failure: ConnectionFailed | None = None
         # what is received
         self._partial = bytearray()  # the start of what is not yet whole
         self._needed = frames.HEADER_BYTES  # octets of that, until the next frame is whole
@@ -140,8 +98,6 @@ class Http2Connection:
         self._has_settings = False
         self._max_block_bytes = max_head_bytes
         self._block = BlockAssembly(max_head_bytes)
-        self._receive_window = CONNECTION_WINDOW
-        self._credit = 0  # octets received that no WINDOW_UPDATE has returned
         # what is sent
         self._initial_window = frames.DEFAULT_WINDOW
         self._output.add_control(
@@ -182,32 +138,7 @@ class Http2Connection:
         partial = self._partial
         if len(partial) < frames.HEADER_BYTES or partial[_KIND_AT] != frames.DATA:
             return None
-        return self.streams.get(frames.read_header(partial)[2] & _LAST_STREAM)
-
-    @property
-    def has_output(self) -> bool:
-        """Return whether something waits to be sent."""
-        output = self._output
-        return bool(output.queued or output.control)
-
-    @property
-    def is_going_away(self) -> bool:
-        """Return whether the client knows that the connection will end."""
-        return self._is_going_away
-
-    @property
-    def has_gone_away(self) -> bool:
-        """Return whether the client knows that no further stream is served."""
-        return self._last_allowed != _LAST_STREAM
-
-    @property
-    def held_bytes(self) -> int:
-        """Return how much content of responses waits to be sent."""
-        return self._output.held_bytes
-
-    def take_output(self, most_bytes: int) -> list[Piece]:
-        """Return what is to be written next: frames, with some `most_bytes` of content at most."""
-        return self._output.take(most_bytes)
+        return self.streams.get(frames.read_header(partial)[2] & LAST_STREAM)
 
     # What is received -------------------------------------------------------------------------------------
 
@@ -226,6 +157,13 @@ class Http2Connection:
                 raise budgets.exceeded("unread_answers")
         except ConnectionFailed as failure:
             self.fail(failure)
+
+    def fail(self, failure: ConnectionFailed) -> None:
+        """End the connection, and forget what is not read."""
+        self._partial.clear()
+        self._unread = b""
+        self._block.clear()
+        super().fail(failure)
 
     def _receive(self, data: bytes) -> None:
         if not self._has_preface:
@@ -270,7 +208,7 @@ class Http2Connection:
                 self._needed = stop - position
                 return position
             kind = word & 0xFF
-            stream_id &= _LAST_STREAM
+            stream_id &= LAST_STREAM
             if block.stream_id and (kind != frames.CONTINUATION or stream_id != block.stream_id):
                 raise ConnectionFailed(_PROTOCOL, "a header block is interrupted")
             if not self._has_settings and (kind != frames.SETTINGS or flags & frames.ACK):
@@ -480,7 +418,7 @@ class Http2Connection:
         if len(payload) != 4:
             raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "WINDOW_UPDATE of another length than 4")
         self._budgets.spend(budgets.WINDOW_UPDATES, self._output.data_frames)
-        increment = frames.read_word(payload)[0] & _LAST_STREAM
+        increment = frames.read_word(payload)[0] & LAST_STREAM
         if not stream_id:
             if not increment:
                 raise ConnectionFailed(_PROTOCOL, "WINDOW_UPDATE by 0")
@@ -517,13 +455,13 @@ class Http2Connection:
         if len(payload) < 4:
             raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "PRIORITY_UPDATE is too short")
         self._budgets.spend(budgets.PRIORITIES)
-        prioritized = frames.read_word(payload)[0] & _LAST_STREAM
+        prioritized = frames.read_word(payload)[0] & LAST_STREAM
         if not prioritized & 1:
             raise ConnectionFailed(_PROTOCOL, "PRIORITY_UPDATE for a stream that no client opens")
         stream = self.streams.get(prioritized)
         if stream is not None:
             self._set_priority(stream, payload[4:])
-        elif prioritized > self.last_stream_id and len(self._early_priorities) < _MAX_REMEMBERED:
+        elif prioritized > self.last_stream_id and len(self._early_priorities) < _MAX_EARLY_PRIORITIES:
             self._early_priorities[prioritized] = payload[4:68]
 
     def _set_priority(self, stream: Stream, value: bytes) -> None:
@@ -535,119 +473,6 @@ class Http2Connection:
     def _on_push_promise(self, stream_id: int, flags: int, payload: bytes) -> None:
         """Refuse a PUSH_PROMISE frame: clients do not push (§8.4)."""
         raise ConnectionFailed(_PROTOCOL, "PUSH_PROMISE from a client")
-
-    # What is sent -----------------------------------------------------------------------------------------
-
-    def send_interim(self, stream: Stream, block: bytes) -> None:
-        """Send the head of an interim response (§8.1)."""
-        stream.interims = (*stream.interims, block)
-        self._output.queue(stream)
-
-    def send_head(self, stream: Stream, block: bytes, data: bytes = b"") -> None:
-        """Send the head of the response, and first content. More may follow, then `end`."""
-        stream.block = block
-        if data:
-            self._output.add(stream, data)
-        else:
-            self._output.queue(stream)
-
-    def send_data(self, stream: Stream, data: bytes) -> None:
-        """Send content, which is not empty."""
-        self._output.add(stream, data)
-
-    def end(self, stream: Stream, trailers: bytes = b"") -> None:
-        """End the response. `trailers` are a block."""
-        stream.has_ended = True
-        stream.trailers = trailers
-        if not stream.is_queued:
-            self._output.queue(stream)
-
-    def reset(self, stream: Stream, code: ErrorCode) -> None:
-        """End a stream early, at our own wish. Its `on_reset` is not called."""
-        if stream.state is not CLOSED:
-            stream.state = advance(stream.state, RESET_SENT)
-            self._close(stream)
-            self._send_reset(stream.id, code)
-
-    def pause(self, stream: Stream) -> None:
-        """Return no credit for what the stream receives, so that the client stops sending."""
-        stream.is_paused = True
-
-    def resume(self, stream: Stream) -> None:
-        """Return credit again."""
-        if stream.is_paused:
-            stream.is_paused = False
-            self._return_credit(stream)
-
-    def go_away(self, *, is_final: bool) -> None:
-        """Announce the end: first that it comes, then, `is_final`, up to which stream requests are served (§6.8)."""
-        if self.failure is None and self._last_allowed == _LAST_STREAM:
-            self._is_going_away = True
-            if is_final:
-                self._last_allowed = self.last_stream_id
-            self._output.add_control(frames.goaway(self._last_allowed, ErrorCode.NO_ERROR))
-
-    def fail(self, failure: ConnectionFailed) -> None:
-        """End the connection: streams are reset, and GOAWAY is the last frame."""
-        self.failure = failure
-        self._partial.clear()
-        self._unread = b""
-        self._block.clear()
-        self._output.add_control(frames.goaway(self.last_stream_id, failure.code, failure.reason.encode()))
-        streams = list(self.streams.values())
-        for stream in streams:
-            stream.state = CLOSED
-            self._close(stream)
-        self._owner.on_failure(streams)
-
-    def _on_sent(self, stream: Stream) -> None:
-        """Act on the last frame of a response, which is on its way."""
-        self._budgets.served += 1
-        if stream.state is HALF_CLOSED_LOCAL:  # §8.1: the rest of the request is of no use
-            self.reset(stream, ErrorCode.NO_ERROR)
-        else:
-            self._close(stream)
-
-    def _blame(self, stream: Stream, code: ErrorCode) -> None:
-        """Reset a stream for what the client did."""
-        self.reset(stream, code)
-        stream.on_reset(code)
-        self._budgets.spend(budgets.EARLY_ENDS)
-
-    def _send_reset(self, stream_id: int, code: ErrorCode) -> None:
-        self._closed_ids[stream_id] = True
-        self._output.add_control(frames.rst_stream(stream_id, code))
-
-    def _close(self, stream: Stream) -> None:
-        """Forget a stream that is closed."""
-        closed = self._closed_ids
-        if len(closed) >= 2 * _MAX_REMEMBERED:
-            for stream_id in list(islice(closed, _MAX_REMEMBERED)):
-                del closed[stream_id]
-        closed[stream.id] = False
-        self.streams.pop(stream.id, None)
-        if stream.pending_bytes or stream.block or stream.interims:
-            self._output.drop(stream)
-        if stream.held:
-            self._return_to_connection(stream.held)
-            stream.held = 0
-
-    def _return_credit(self, stream: Stream) -> None:
-        """Let the client send as much again as was passed on."""
-        if stream.is_paused or stream.state is CLOSED:
-            return
-        self._return_to_connection(stream.held)
-        stream.held = 0
-        if stream.credit >= STREAM_WINDOW // 2 and stream.state is OPEN:
-            self._output.add_control(frames.window_update(stream.id, stream.credit))
-            stream.credit = 0
-
-    def _return_to_connection(self, size: int) -> None:
-        self._credit += size
-        if self._credit >= CONNECTION_WINDOW // 2:
-            self._output.add_control(frames.window_update(0, self._credit))
-            self._receive_window += self._credit
-            self._credit = 0
 
 
 def _without_padding(flags: int, payload: bytes) -> bytes:

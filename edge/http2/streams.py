@@ -118,7 +118,7 @@ def advance(state: StreamState, event: StreamEvent) -> StreamState:
 class Stream:
     """One stream: its state, what it may receive, and what waits to be sent. The owner of a connection subclasses it.
 
-    Its fields are written by `edge.http2.connection` and `edge.http2.output` alone.
+    Its fields are written by `edge.http2.connection`, `edge.http2.open_streams` and `edge.http2.output` alone.
     """
 
     __slots__ = (

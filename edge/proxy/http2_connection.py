@@ -235,6 +235,7 @@ class Http2ClientConnection(AcceptedConnection):
 
     def set_body_deadline(self, stream: Http2Stream) -> None:
         """Wait for the client to take more of a response."""
+        stream.unsent_bytes = stream.pending_bytes
         self.set_stream_deadline(stream, self._worker.exchanges.timeouts.body)
 
     def on_deadline(self) -> None:

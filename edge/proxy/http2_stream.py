@@ -31,11 +31,11 @@ class Http2Stream(Stream):
         "_filled",
         "_missing",
         "_request_id",
-        "_unsent_bytes",
         "bytes_down",
         "deadline",
         "exchange",
         "has_started",
+        "unsent_bytes",
     )
 
     scheme = b"https"
@@ -47,7 +47,7 @@ class Http2Stream(Stream):
         self._early: list[bytes] | None = None  # content that came before the exchange started
         self._filled = b""  # the block of a head that `fill_head` made
         self._missing = CHUNKED  # octets that Content-Length announces and that did not come yet
-        self._unsent_bytes = 0  # when last looked at
+        self.unsent_bytes = 0  # when the client was last waited for
         self.bytes_down = 0
         self.deadline = float("inf")
         self.exchange: Exchange | None = None
@@ -163,7 +163,7 @@ class Http2Stream(Stream):
         if exchange is not None and exchange.phase is BODY:  # otherwise `on_exchange_end` follows at once
             self._connection.flush_soon()
             if self.is_full:
-                exchange.on_client_full()
+                self._wait_for_client(exchange)
 
     write_last = write_head
 
@@ -173,7 +173,11 @@ class Http2Stream(Stream):
         was_full = self.is_full
         self._connection.send_data(self, data)
         if self.is_full and not was_full and self.exchange is not None:
-            self.exchange.on_client_full()
+            self._wait_for_client(self.exchange)
+
+    def _wait_for_client(self, exchange: Exchange) -> None:
+        self.unsent_bytes = self.pending_bytes
+        exchange.on_client_full()
 
     def write_trailers(self, block: bytes) -> None:
         """Send trailer fields, behind the content."""
@@ -229,8 +233,7 @@ class Http2Stream(Stream):
         """End the request, unless the client takes the response, however slowly."""
         connection, exchange = self._connection, self.exchange
         if self.pending_bytes:
-            before, self._unsent_bytes = self._unsent_bytes, self.pending_bytes
-            if before != self.pending_bytes:
+            if self.unsent_bytes != self.pending_bytes:
                 connection.set_body_deadline(self)
             else:
                 connection.reset(self, ErrorCode.CANCEL)

@@ -15,8 +15,8 @@ import pytest
 from common.traffic import HTTP2
 from edge.http.error_responses import CLIENT_DISCONNECTED
 from edge.http2 import frames
-from edge.http2.connection import STREAM_WINDOW
 from edge.http2.errors import ErrorCode
+from edge.http2.open_streams import STREAM_WINDOW
 from edge.proxy import http2_connection
 from edge.proxy.exchange_states import FINISHED
 from edge.proxy.http2_connection import FAIR_EXCHANGES
@@ -765,6 +765,23 @@ async def test_response_that_the_client_never_takes_is_reset(tmp_path: Path) -> 
         proxy.change()
         response = await client.exchange(get())
         assert (response.reset, len(response.content)) == (ErrorCode.CANCEL, 10)
+        assert not client.is_closed
+
+
+@pytest.mark.parametrize("size", [30_000, 3_000_000], ids=["whole", "paused"])
+async def test_first_deadline_of_a_response_that_the_client_does_not_take_resets_it(tmp_path: Path, size: int) -> None:
+    script = sends(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (size, bytes(size)))
+    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy, window=10) as client:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        response = client.responses[client.request(get())]
+        await client.until(lambda: len(response.content) == 10)
+        (connection,) = proxy.worker.connections
+        assert isinstance(connection, http2_connection.Http2ClientConnection)
+        (stream,) = connection._streams()
+        await until(lambda: stream.has_ended or stream.is_full)
+        stream.deadline = connection.deadline = 0.0
+        await client.until(lambda: response.reset == ErrorCode.CANCEL)
         assert not client.is_closed
 
 

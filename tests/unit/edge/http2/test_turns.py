@@ -15,9 +15,9 @@ import pytest
 
 from bench.neighbours.offences import BY_KEY
 from edge.http2 import frames
-from edge.http2.connection import STREAM_WINDOW
 from edge.http2.errors import ErrorCode
 from edge.http2.hpack import string
+from edge.http2.open_streams import STREAM_WINDOW
 from tests.unit.edge.http2.machine import GET, POST, Machine
 
 MAX_LINES = 24_000

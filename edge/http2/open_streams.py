@@ -1,0 +1,202 @@
+"""The streams of a connection that are not closed: what is sent on them, how they end, and what the client may send.
+
+`OpenStreams` owns them, both tables of flow control, the budgets and the queue of what is to be sent. What is received
+is `edge.http2.connection`'s, which builds on it.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final, Protocol
+
+from edge.http2 import budgets, frames
+from edge.http2.budgets import Budgets
+from edge.http2.errors import ConnectionFailed, ErrorCode
+from edge.http2.output import Output, Piece
+from edge.http2.streams import CLOSED, HALF_CLOSED_LOCAL, OPEN, RESET_SENT, Stream, advance
+
+STREAM_WINDOW: Final = 131_072
+CONNECTION_WINDOW: Final = 1_048_576
+LAST_STREAM: Final = 2**31 - 1
+
+_MAX_REMEMBERED: Final = 256  # streams that are closed
+
+
+class Owner(Protocol):
+    """The client connection, as its HTTP/2 calls it."""
+
+    def open_stream(self, stream_id: int, send_window: int) -> Stream:
+        """Make the object of a new stream."""
+
+    def on_request(self, stream: Stream, head: bytes, *, is_complete: bool) -> None:
+        """Take a request, as a head of HTTP/1.1; content follows unless it `is_complete`."""
+
+    def on_failure(self, streams: list[Stream]) -> None:
+        """Take the streams that the connection's failure closed; their `on_reset` is not called."""
+
+
+class OpenStreams:
+    """Keeps the streams of one connection; `failure` is why that ended, None while it goes on.
+
+    Invariant: `streams` holds those that are not closed.
+    """
+
+    __slots__ = (
+        "_budgets",
+        "_closed_ids",
+        "_credit",
+        "_is_going_away",
+        "_last_allowed",
+        "_output",
+        "_owner",
+        "_receive_window",
+        "failure",
+        "last_stream_id",
+        "streams",
+    )
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._budgets = Budgets()
+        self._output = Output(self._on_sent)
+        self.streams: dict[int, Stream] = {}
+        self.last_stream_id = 0
+        self._last_allowed = LAST_STREAM  # streams above are ignored, as our last GOAWAY says
+        self._is_going_away = False
+        self._closed_ids: dict[int, bool] = {}  # closed lately; True: by us, so frames may still be on their way
+        self._receive_window = CONNECTION_WINDOW
+        self._credit = 0  # octets received that no WINDOW_UPDATE has returned
+        self.failure: ConnectionFailed | None = None
+
+    @property
+    def has_output(self) -> bool:
+        """Return whether something waits to be sent."""
+        output = self._output
+        return bool(output.queued or output.control)
+
+    @property
+    def is_going_away(self) -> bool:
+        """Return whether the client knows that the connection will end."""
+        return self._is_going_away
+
+    @property
+    def has_gone_away(self) -> bool:
+        """Return whether the client knows that no further stream is served."""
+        return self._last_allowed != LAST_STREAM
+
+    @property
+    def held_bytes(self) -> int:
+        """Return how much content of responses waits to be sent."""
+        return self._output.held_bytes
+
+    def take_output(self, most_bytes: int) -> list[Piece]:
+        """Return what is to be written next: frames, with some `most_bytes` of content at most."""
+        return self._output.take(most_bytes)
+
+    def send_interim(self, stream: Stream, block: bytes) -> None:
+        """Send the head of an interim response (§8.1)."""
+        stream.interims = (*stream.interims, block)
+        self._output.queue(stream)
+
+    def send_head(self, stream: Stream, block: bytes, data: bytes = b"") -> None:
+        """Send the head of the response, and first content. More may follow, then `end`."""
+        stream.block = block
+        if data:
+            self._output.add(stream, data)
+        else:
+            self._output.queue(stream)
+
+    def send_data(self, stream: Stream, data: bytes) -> None:
+        """Send content, which is not empty."""
+        self._output.add(stream, data)
+
+    def end(self, stream: Stream, trailers: bytes = b"") -> None:
+        """End the response. `trailers` are a block."""
+        stream.has_ended = True
+        stream.trailers = trailers
+        if not stream.is_queued:
+            self._output.queue(stream)
+
+    def reset(self, stream: Stream, code: ErrorCode) -> None:
+        """End a stream early, at our own wish. Its `on_reset` is not called."""
+        if stream.state is not CLOSED:
+            stream.state = advance(stream.state, RESET_SENT)
+            self._close(stream)
+            self._send_reset(stream.id, code)
+
+    def pause(self, stream: Stream) -> None:
+        """Return no credit for what the stream receives, so that the client stops sending."""
+        stream.is_paused = True
+
+    def resume(self, stream: Stream) -> None:
+        """Return credit again."""
+        if stream.is_paused:
+            stream.is_paused = False
+            self._return_credit(stream)
+
+    def go_away(self, *, is_final: bool) -> None:
+        """Announce the end: first that it comes, then, `is_final`, up to which stream requests are served (§6.8)."""
+        if self.failure is None and self._last_allowed == LAST_STREAM:
+            self._is_going_away = True
+            if is_final:
+                self._last_allowed = self.last_stream_id
+            self._output.add_control(frames.goaway(self._last_allowed, ErrorCode.NO_ERROR))
+
+    def fail(self, failure: ConnectionFailed) -> None:
+        """End the connection: streams are reset, and GOAWAY is the last frame."""
+        self.failure = failure
+        self._output.add_control(frames.goaway(self.last_stream_id, failure.code, failure.reason.encode()))
+        streams = list(self.streams.values())
+        for stream in streams:
+            stream.state = CLOSED
+            self._close(stream)
+        self._owner.on_failure(streams)
+
+    def _on_sent(self, stream: Stream) -> None:
+        """Act on the last frame of a response, which is on its way."""
+        self._budgets.served += 1
+        if stream.state is HALF_CLOSED_LOCAL:  # §8.1: the rest of the request is of no use
+            self.reset(stream, ErrorCode.NO_ERROR)
+        else:
+            self._close(stream)
+
+    def _blame(self, stream: Stream, code: ErrorCode) -> None:
+        """Reset a stream for what the client did."""
+        self.reset(stream, code)
+        stream.on_reset(code)
+        self._budgets.spend(budgets.EARLY_ENDS)
+
+    def _send_reset(self, stream_id: int, code: ErrorCode) -> None:
+        self._closed_ids[stream_id] = True
+        self._output.add_control(frames.rst_stream(stream_id, code))
+
+    def _close(self, stream: Stream) -> None:
+        """Forget a stream that is closed."""
+        closed = self._closed_ids
+        if len(closed) >= 2 * _MAX_REMEMBERED:
+            for stream_id in list(islice(closed, _MAX_REMEMBERED)):
+                del closed[stream_id]
+        closed[stream.id] = False
+        self.streams.pop(stream.id, None)
+        if stream.pending_bytes or stream.block or stream.interims:
+            self._output.drop(stream)
+        if stream.held:
+            self._return_to_connection(stream.held)
+            stream.held = 0
+
+    def _return_credit(self, stream: Stream) -> None:
+        """Let the client send as much again as was passed on."""
+        if stream.is_paused or stream.state is CLOSED:
+            return
+        self._return_to_connection(stream.held)
+        stream.held = 0
+        if stream.credit >= STREAM_WINDOW // 2 and stream.state is OPEN:
+            self._output.add_control(frames.window_update(stream.id, stream.credit))
+            stream.credit = 0
+
+    def _return_to_connection(self, size: int) -> None:
+        self._credit += size
+        if self._credit >= CONNECTION_WINDOW // 2:
+            self._output.add_control(frames.window_update(0, self._credit))
+            self._receive_window += self._credit
+            self._credit = 0
