@@ -15,6 +15,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from common.actors import Actor, acting
 from common.db import preparations
 from common.db.applications import Application, get_application
 from common.db.pool import Database
@@ -96,7 +97,8 @@ class PreparationWork:
         """Enrol a domain whose DNS leads here by now, as `POST /power` or `POST /ssl` would."""
         request = EnrolmentRequest(claim.product, parse_enrollable(claim.domain), claim.settings)
         record = partial(preparations.finish_pending, claim=claim)
-        outcome = await self._enrolling.enrol(application, request, PARTNER, beside=record)
+        with acting(Actor("monitor", application.id)):
+            outcome = await self._enrolling.enrol(application, request, PARTNER, beside=record)
         if isinstance(outcome, EnrolmentRefused):
             if outcome.code is EnrolmentCode.ENROLLED:  # by a person or a program, meanwhile
                 async with self._database.transaction() as connection:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tests.api_page import api_page
 from tests.children import ROOT
 
 HANDBOOK = Path(ROOT) / "api/handbook"
+ERROR_EXAMPLES = Path(ROOT) / "tests/integration/api/error_examples.json"
 DASHBOARD_ACTIONS = "<!-- dashboard actions -->\n"
 EDGE_CODES = "<!-- edge codes -->\n"
 INTEGRITY = "<!-- integrity -->\n"
@@ -130,6 +132,17 @@ def edge_codes() -> str:
     return "\n".join(lines) + "\n"
 
 
+def error_examples() -> str:
+    """The examples of codes, which `tests.integration.api.test_error_examples` reproduces."""
+    lines = ["## Examples", "", "Each is what a test of the service sends, and the very answer but for its ids.", ""]
+    for code, each in json.loads(ERROR_EXAMPLES.read_text("utf-8")).items():
+        sent = "" if each["body"] is None else f"\n{json.dumps(each['body'], ensure_ascii=False)}"
+        answer = json.dumps(each["answer"], ensure_ascii=False)
+        lines += [f"### `{code}`", "", "```http", f"{each['method']} {each['path']}{sent}"]
+        lines += ["", f"{each['status']}", answer, "```", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
 def dashboard_actions() -> str:
     """The table of what the dashboard does, and the call and the command that do the same."""
     paths = {each.id: f"`{each.method} {each.path}`" for each in OPERATIONS}
@@ -166,7 +179,7 @@ def generated() -> Mapping[Path, str]:
         dashboard: f"{start}{DASHBOARD_ACTIONS}\n{dashboard_actions()}",
         HANDBOOK / "metrics.md": metrics(),
         modal: f"{head}{INTEGRITY}{pinned_script()}\n{rest[rest.index(AFTER_INTEGRITY) :]}",
-        errors: f"{before}{EDGE_CODES}\n{edge_codes()}",
+        errors: f"{before}{EDGE_CODES}\n{edge_codes()}\n{error_examples()}",
     }
 
 

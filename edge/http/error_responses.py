@@ -134,7 +134,8 @@ def _page(kind: ErrorResponse, request_id: str) -> str:
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{kind.status} {title}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         "<style>body{font:16px/1.5 system-ui,sans-serif;margin:20vh auto 0;max-width:32rem;padding:0 1.5rem;"
-        "color:#1c2330}h1{font-size:1.4rem;margin:0}small{color:#6b7280}"
-        "@media(prefers-color-scheme:dark){body{background:#11151c;color:#e5e9f0}}</style>"
-        f"<h1>{kind.status} {title}</h1><p>{html.escape(kind.message)}</p><small>Request {request_id}</small></html>"
+        "color:#1c2330}h1{font-size:1.4rem;margin:0}small{color:#5b6472}"
+        "@media(prefers-color-scheme:dark){body{background:#11151c;color:#e5e9f0}small{color:#9aa4b2}}"
+        f"</style><main><h1>{kind.status} {title}</h1><p>{html.escape(kind.message)}</p>"
+        f"<small>Request {request_id}</small></main></html>"
     )
