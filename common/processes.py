@@ -28,6 +28,7 @@ from common import logs
 from common.errors import FrontageError
 from common.retry_pauses import RetryPauses
 from common.settings import PREFIX, Settings, load
+from common.watchdog import report_life
 
 _PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None, use_errno=True).prctl  # looked up now: between fork and exec only plain calls are safe
@@ -103,7 +104,11 @@ async def _serve_until_stopped(settings: Settings, serve: Callable[[Settings, as
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await serve(settings, stop)
+    watched = asyncio.create_task(report_life(os.environ, os.getpid()), name="watchdog")
+    try:
+        await serve(settings, stop)
+    finally:
+        watched.cancel()
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

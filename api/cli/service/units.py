@@ -30,6 +30,9 @@ ExecStart=$program $role
 ${special}TimeoutStopSec=$stop_seconds
 Restart=always
 RestartSec=1
+# A role whose loop stands still for so long is ended, and started again.
+WatchdogSec=30
+NotifyAccess=main
 KillMode=mixed
 LimitNOFILE=1048576
 StateDirectory=frontage
