@@ -107,11 +107,14 @@ _CONTAINER = Template("""\
 #     -p 80:8080 -p 443:8443 -p 127.0.0.1:9180:9180 --stop-timeout 30 frontage edge
 # frontage.env has one FRONTAGE_NAME=value a line, without quotes: podman and docker would make them part of the value.
 # A volume belongs to one container; an edge keeps its routes there. An upgrade is a new image: migrate, then stop and
-# start one container after another. More than one of each: `frontage service print --compose` and `--kubernetes`.
+# start one container after another. What it is made of (packages, versions, licences):
+# podman run --rm --entrypoint cat frontage /opt/frontage/packages.json
+# More than one of each: `frontage service print --compose` and `--kubernetes`.
 FROM docker.io/library/python:3.13-slim AS build
 COPY . /source
 RUN python -m venv /opt/frontage \\
-    && /opt/frontage/bin/pip install --no-cache-dir --constraint /source/.ci/constraints.txt /source
+    && /opt/frontage/bin/pip install --no-cache-dir --constraint /source/.ci/constraints.txt /source \\
+    && /opt/frontage/bin/pip inspect --local > /opt/frontage/packages.json
 
 FROM docker.io/library/python:3.13-slim
 RUN useradd --system --uid $user_id --home-dir /var/lib/frontage frontage \\
