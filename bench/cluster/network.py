@@ -33,14 +33,14 @@ table inet run {
 """
 
 
-def enter_namespaces(arguments: Sequence[str]) -> None:
-    """Replace this process by ``python -m bench.cluster --inside`` in namespaces of its own, where that is possible."""
+def enter_namespaces(arguments: Sequence[str], module: str = "bench.cluster") -> None:
+    """Replace this process by ``python -m MODULE --inside`` in namespaces of its own, where that is possible."""
     programs = ("unshare", "nsenter", "ip", "nft")
     if os.geteuid() != 0 or not all(map(shutil.which, programs)):
         return
     if subprocess.run([*_UNSHARE, "true"], capture_output=True, check=False).returncode != 0:
         return
-    command = (*_UNSHARE, *_AS_INIT, sys.executable, "-m", "bench.cluster", "--inside", *arguments)
+    command = (*_UNSHARE, *_AS_INIT, sys.executable, "-m", module, "--inside", *arguments)
     os.execvp(command[0], command)
 
 
@@ -68,11 +68,11 @@ class Network:
         self.lab = Machine("lab", self._prefix + "1")
         if has_namespaces:
             _NAMES.mkdir(parents=True, exist_ok=True)
-            _run("mount", "-t", "tmpfs", "none", str(_NAMES))
-            _run("ip", "link", "set", "lo", "up")
-            _run("ip", "link", "add", "br0", "type", "bridge")
-            _run("ip", "address", "add", f"{self.lab.address}/24", "dev", "br0")
-            _run("ip", "link", "set", "br0", "up")
+            run_command("mount", "-t", "tmpfs", "none", str(_NAMES))
+            run_command("ip", "link", "set", "lo", "up")
+            run_command("ip", "link", "add", "br0", "type", "bridge")
+            run_command("ip", "address", "add", f"{self.lab.address}/24", "dev", "br0")
+            run_command("ip", "link", "set", "br0", "up")
 
     def add(self, name: str, number: int) -> Machine:
         """Add a machine whose address ends in `number`.
@@ -82,14 +82,14 @@ class Network:
         address = f"{self._prefix}{number}"
         if not self.has_namespaces:
             return Machine(name, address)
-        _run("ip", "netns", "add", name)
-        _run("ip", "link", "add", f"v{number}", "type", "veth", "peer", "name", "eth0", "netns", name)
-        _run("ip", "link", "set", f"v{number}", "master", "br0", "up")
-        _run("ip", "-n", name, "address", "add", f"{address}/24", "dev", "eth0")
+        run_command("ip", "netns", "add", name)
+        run_command("ip", "link", "add", f"v{number}", "type", "veth", "peer", "name", "eth0", "netns", name)
+        run_command("ip", "link", "set", f"v{number}", "master", "br0", "up")
+        run_command("ip", "-n", name, "address", "add", f"{address}/24", "dev", "eth0")
         for device in ("lo", "eth0"):
-            _run("ip", "-n", name, "link", "set", device, "up")
+            run_command("ip", "-n", name, "link", "set", device, "up")
         machine = Machine(name, address, ("nsenter", f"--net={_NAMES / name}", "--"))
-        _run(*machine.within, "nft", "-f", "-", given=_RULES)
+        run_command(*machine.within, "nft", "-f", "-", given=_RULES)
         return machine
 
     def drop(self, source: Machine, target: Machine) -> None:
@@ -97,7 +97,7 @@ class Network:
 
         Raises: `OperatorError`.
         """
-        _run(*target.within, "nft", "add", "element", "inet", "run", "cut", f"{{ {source.address} }}")
+        run_command(*target.within, "nft", "add", "element", "inet", "run", "cut", f"{{ {source.address} }}")
         self._cut.add(target.name)
 
     def isolate(self, machine: Machine, others: Sequence[Machine], *, is_deaf_only: bool = False) -> None:
@@ -110,7 +110,7 @@ class Network:
     def heal(self) -> None:
         """Drop nothing any more."""
         for name in self._cut:
-            _run("nsenter", f"--net={_NAMES / name}", "--", "nft", "flush", "set", "inet", "run", "cut")
+            run_command("nsenter", f"--net={_NAMES / name}", "--", "nft", "flush", "set", "inet", "run", "cut")
         self._cut.clear()
 
 
@@ -119,10 +119,10 @@ def mount_memory(directory: Path, mebibytes: int) -> None:
 
     Raises: `OperatorError`.
     """
-    _run("mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "none", str(directory))
+    run_command("mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "none", str(directory))
 
 
-def _run(*command: str, given: str = "") -> None:
+def run_command(*command: str, given: str = "") -> None:
     """Run a program.
 
     Raises: `OperatorError` when it fails.
