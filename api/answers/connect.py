@@ -216,7 +216,9 @@ class FlowPreparationAnswer(TypedDict):
     """How far the names of a flow are prepared, so that a site that is up stays up while it moves."""
 
     isOffered: bool
-    """The flow's plan takes away what leads visitors to its names now, and they can be prepared."""
+    """The flow's plan takes away what leads visitors to its names now, or `isNeeded`; and they can be prepared."""
+    isNeeded: bool
+    """A name is a wildcard, which is enrolled where its challenge is delegated alone."""
     domains: list[FlowPreparedDomain]
     """Empty until they are asked to be prepared."""
 
@@ -225,6 +227,7 @@ def flow_preparation_answer(found: FlowPreparation) -> FlowPreparationAnswer:
     """Render how far the names of a flow are prepared."""
     return {
         "isOffered": found.is_offered,
+        "isNeeded": found.is_needed,
         "domains": [
             {
                 "domain": each.domain,

@@ -62,6 +62,8 @@ export const ENGLISH = Object.freeze({
 
   prepare_offer: "Keep your site up while you switch",
   prepare_offer_text: "{domain} serves something already. Set one record first, and no visitor is interrupted when it moves.",
+  prepare_needed: "A wildcard needs one record first",
+  prepare_needed_text: "Its certificate is made from it. Then set up the rest.",
   prepare_start: "Prepare it first",
   prepare_title: "Prepare {domain}",
   prepare_lead: "Add this record where the DNS of {domain} is managed. Your site stays as it is; meanwhile its certificate is made.",

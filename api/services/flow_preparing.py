@@ -1,14 +1,15 @@
 """Preparing a flow's domain before its records change, so that a site that is up stays up while it moves.
 
 Rules
-    offered where the plan takes away what leads visitors to a name that the flow enrols, and the name can be prepared
+    offered where the plan takes away what leads visitors to a name that the flow enrols, or the name is a wildcard,
+        which needs the delegation anyway; and the name can be prepared
     what the flow would be refused at its end is refused here too (`common.connect.rights`)
     a name that is prepared already stays as it is: a browser changes no settings that a server gave
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from api.errors import FLOW_STATE, Refused
@@ -20,17 +21,21 @@ from common.db.connect_flows import Flow
 from common.enrolment.request import EnrolmentRequest
 from common.errors import InvalidName
 from common.flow_states import State
-from common.names import parse_domain
+from common.names import parse_enrollable
 
 _LEADS_VISITORS = frozenset({"A", "AAAA", "CNAME"})
 
 
 @dataclass(frozen=True, slots=True)
 class FlowPreparation:
-    """How far a flow's names are prepared; none is before a person has asked for it. `is_offered`: they may ask."""
+    """How far a flow's names are prepared; none is before a person has asked for it.
+
+    `is_offered`: they may ask. `is_needed`: a name is a wildcard, which is enrolled with the delegation alone.
+    """
 
     is_offered: bool
-    domains: tuple[PreparedDomain, ...] = ()
+    is_needed: bool
+    domains: tuple[PreparedDomain, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,8 @@ class FlowPreparing:
             for each in requests
             if await self.preparations.has(application, each.name)
         ]
-        return FlowPreparation(await self._is_offered(application, flow, requests), tuple(found))
+        is_needed = any(each.name.is_wildcard for each in requests)
+        return FlowPreparation(await self._is_offered(application, flow, requests), is_needed, tuple(found))
 
     async def prepare(self, application: Application, flow: Flow) -> FlowPreparation:
         """Prepare the flow's names, unless they are. Raises: `Refused`."""
@@ -69,18 +75,19 @@ class FlowPreparing:
             if not flow.vouched and not is_own_enrolment(each, application, flow.host):
                 return []
             try:
-                found.setdefault(each.name, EnrolmentRequest(each.product, parse_domain(each.name), each.settings))
+                found.setdefault(each.name, EnrolmentRequest(each.product, parse_enrollable(each.name), each.settings))
             except InvalidName:
                 return []
         return [*found.values()]
 
-    async def _is_offered(self, application: Application, flow: Flow, requests: Iterable[EnrolmentRequest]) -> bool:
+    async def _is_offered(self, application: Application, flow: Flow, requests: Sequence[EnrolmentRequest]) -> bool:
         replaced = {
             each.name
             for each in (() if flow.plan is None else flow.plan.changes)
             if each.type in _LEADS_VISITORS and set(each.before) - set(each.after)
         }
-        if flow.state is not State.PLANNED or not replaced & {each.name.text for each in requests}:
+        are_wanted = (each.name.is_wildcard or each.name.text in replaced for each in requests)
+        if flow.state is not State.PLANNED or not any(are_wanted):
             return False
         try:
             for each in requests:

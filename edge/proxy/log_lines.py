@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
+from common.names import WILDCARD
 from edge.http.error_responses import CLIENT_DISCONNECTED, CUT_OFF, ErrorResponse
 
 if TYPE_CHECKING:  # the supervisor comes here too, only to look at the log's destination
@@ -161,14 +162,15 @@ class JsonLines:
 
     def _learn(self, connection: LoggedConnection, facts: FieldFacts, route: Route) -> None:
         """Make what lines about such requests state: a scheme, an address, a domain and an id need no escaping."""
-        connection.facts, connection.route = facts, route
+        connection.facts = facts
+        connection.route = None if route.domain.startswith(WILDCARD) else route  # whose requests have other hosts each
         tls = f',"tls":"{connection.tls}"' if connection.tls else ""
         if connection.protocol:
             tls += f',"protocol":"{connection.protocol}"'
         connection.usual = (
             f',"scheme":"{connection.scheme}","bytes_down":',
             f'{tls},"client":"{connection.client.origin(facts.forwarded_for)}","method":"',
-            f'","domain":"{route.domain}","path":"',
+            f'","domain":"{facts.host}","path":"',
             f'","application":"{route.application_id}","seconds":',
         )
 

@@ -76,7 +76,7 @@ def _span(exchange: Exchange, status: int, request_id: str) -> Span:
         attributes={
             "http.request.method": method,
             "http.response.status_code": status,
-            "server.address": route.domain,
+            "server.address": head.fields.host,
             "frontage.application": route.application_id,
         },
     )

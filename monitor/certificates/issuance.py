@@ -218,7 +218,7 @@ class Issuance:
 
     async def _defer(self, order: Order, error: IssuanceFailed) -> None:
         """Postpone an order until the CA's limit has room, and a random pause longer."""
-        pause = renewal.slot_pause_seconds(renewal.urgency(order, self._clock.now()), self._random)
+        pause = renewal.slot_pause_seconds(order, self._clock.now(), self._random)
         delay = error.retry_after_seconds + pause
         _log.info("order waits for a limit", domain=order.domain, seconds=round(delay), reason=str(error))
         await self._write(

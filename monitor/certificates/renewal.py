@@ -118,6 +118,13 @@ def is_expiring(valid: Validity, now: datetime) -> bool:
     return valid.not_after - now < (valid.not_after - valid.not_before) * _EXPIRING_FRACTION
 
 
-def slot_pause_seconds(of: Urgency, random: Random) -> float:
-    """Return the random pause after a slot is free: many wait for the same one, and the urgent come first."""
-    return random.uniform(*_SLOT_PAUSE_SECONDS[of])
+def slot_pause_seconds(order: Order, now: datetime, random: Random) -> float:
+    """Return the random pause after a slot is free: many wait for the same one, and the urgent come first.
+
+    It is short beside what is left of the certificate in service, whatever its lifetime.
+    """
+    pause = random.uniform(*_SLOT_PAUSE_SECONDS[urgency(order, now)])
+    if order.in_service is None:
+        return pause
+    left = (order.in_service.not_after - now).total_seconds()
+    return min(pause, max(left, 0.0) * _EXPIRING_FRACTION)

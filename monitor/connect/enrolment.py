@@ -24,7 +24,7 @@ from common.enrolment.refusal_words import WORDS
 from common.enrolment.request import BROWSER_FLOW, FLOW, EnrolmentRequest
 from common.errors import FrontageError, InvalidName
 from common.flows.enrolments import Enrolment, MonitorEnrolment, ProductEnrolment
-from common.names import DomainName, parse_domain
+from common.names import DomainName, parse_enrollable
 
 _OWN_HINTS: Mapping[str, str] = {
     "not_a_domain": "it is not a name that can be enrolled: check its spelling",
@@ -141,7 +141,7 @@ def _parsed(text: str) -> DomainName:
     Raises: `_Failed`.
     """
     try:
-        return parse_domain(text)
+        return parse_enrollable(text)
     except InvalidName as error:
         raise _Failed("not_a_domain") from error
 

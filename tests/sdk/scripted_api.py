@@ -123,7 +123,7 @@ class ScriptedApi:
     def __init__(self) -> None:
         self.flow = dict(_CHOOSING)
         self.on: dict[str, Mapping[str, Any] | tuple[int, Mapping[str, Any]]] = {"create": CHECKING, "domain": CHECKING}
-        self.preparation: dict[str, Any] = {"isOffered": False, "domains": []}
+        self.preparation: dict[str, Any] = {"isOffered": False, "isNeeded": False, "domains": []}
         self.requests: list[tuple[str, str, dict[str, str], Any]] = []
         self.is_reachable = True
         self.may_answer = asyncio.Event()

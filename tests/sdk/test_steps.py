@@ -135,7 +135,7 @@ async def test_a_site_that_is_up_is_prepared_before_its_records_change(
     await screenshot(page, f"prepare-{scheme}-{width}")
     assert await axe(page) == []
     ready = {"state": "prepared", "record": record | {"state": "found"}}
-    api.preparation = {"isOffered": True, "domains": [domain | ready]}
+    api.preparation["domains"] = [domain | ready]
     await expect(card.get_by_text("Live")).to_be_visible()
     await expect(page.get_by_text("no visitor is interrupted")).to_be_visible()
     await screenshot(page, f"prepare-ready-{scheme}-{width}")
@@ -145,6 +145,19 @@ async def test_a_site_that_is_up_is_prepared_before_its_records_change(
     assert len(api.bodies("/prepare")) == 1
     await page.get_by_role("button", name="Agree to these changes").click()
     await shows(page, "way")
+
+
+async def test_a_wildcards_record_is_asked_for_before_the_ways(chromium: Browser) -> None:
+    api = ScriptedApi()
+    api.on |= {"create": PLANNED}
+    api.preparation |= {"isOffered": True, "isNeeded": True}
+    page = await open_page(await chromium.new_context(), api)
+    await connect(page, CONFIG | {"prefilledDomain": "customer.example"}, RECORDING)
+    await shows(page, "way")
+    await expect(page.get_by_text("A wildcard needs one record first")).to_be_visible()
+    await screenshot(page, "prepare-wildcard")
+    await page.get_by_role("button", name="Prepare it first").click()
+    await shows(page, "prepare")
 
 
 async def test_a_name_that_cannot_be_prepared_is_said_to_be_and_the_plan_goes_on(chromium: Browser) -> None:

@@ -1,11 +1,11 @@
-/** A site that is up stays up while it moves: one record first, and once all is ready here, the others. */
+/** One record first, and once all is ready here, the others: so a site that is up stays up, and a wildcard is possible. */
 
 import { reconnectPause } from "../client.js";
 import { button, code, copyButton, el, icon } from "../elements.js";
 import { certificateItem, recordState } from "./records.js";
 
 /** @typedef {import("../modal.js").Modal} Modal */
-/** @typedef {{isOffered: boolean, domains: any[]}} Preparation */
+/** @typedef {{isOffered: boolean, isNeeded: boolean, domains: any[]}} Preparation */
 
 /** @param {Modal} modal @returns {Promise<Preparation | null>} null while it cannot be asked */
 async function askPreparation(modal) {
@@ -18,8 +18,13 @@ function isPrepared({ domains }) {
   return domains.length > 0 && domains.every(({ state }) => ["prepared", "active"].includes(state));
 }
 
-/** A place for the offer, which stays empty where there is none. @param {Modal} modal */
-export function preparationOffer(modal) {
+/**
+ * A place for the offer, which stays empty where there is none.
+ *
+ * @param {Modal} modal
+ * @param {{isNeeded?: boolean}} [only]  `isNeeded`: no more than what cannot be left out
+ */
+export function preparationOffer(modal, { isNeeded = false } = {}) {
   const { words } = modal;
   const place = el("div", { class: "field" });
   const values = { domain: modal.host };
@@ -33,14 +38,14 @@ export function preparationOffer(modal) {
         el(
           "div",
           {},
-          el("p", {}, el("b", {}, words.of(ready ? "prepare_ready_title" : "prepare_offer", values))),
-          el("p", {}, words.of(ready ? "prepare_ready" : "prepare_offer_text", values)),
+          el("p", {}, el("b", {}, words.of(ready ? "prepare_ready_title" : found.isNeeded ? "prepare_needed" : "prepare_offer", values))),
+          el("p", {}, words.of(ready ? "prepare_ready" : found.isNeeded ? "prepare_needed_text" : "prepare_offer_text", values)),
           !ready && button(words.of("prepare_start"), () => modal.show("prepare")),
         ),
       ),
     );
   };
-  askPreparation(modal).then((found) => found && (found.isOffered || isPrepared(found)) && show(found));
+  askPreparation(modal).then((found) => found && (found.isNeeded || !isNeeded) && (found.isOffered || isPrepared(found)) && show(found));
   return place;
 }
 

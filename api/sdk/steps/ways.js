@@ -4,6 +4,7 @@ import { button, details, el, externalLink, icon, submitButton } from "../elemen
 import { changesExisting, changesOf } from "../flow.js";
 import { changeCards } from "./changes.js";
 import { noticeOf } from "./notice.js";
+import { preparationOffer } from "./prepare.js";
 import { credentialFields } from "./credentials.js";
 import { liveItem } from "./records.js";
 
@@ -58,6 +59,7 @@ export function wayStep(modal) {
       noticeOf(modal),
       modal.providerName &&
         el("p", { class: "lead" }, words.nodes("way_lead", { domain: el("bdi", {}, values.domain), provider: el("strong", {}, values.provider) })),
+      preparationOffer(modal, { isNeeded: true }),
       el("ul", { class: "choices" }, ways.filter((way) => !way.isExpert).map(choice)),
       experts.length > 0 &&
         el("details", {}, el("summary", {}, words.of("way_experts")), el("ul", { class: "choices" }, experts.map(choice))),

@@ -603,7 +603,7 @@ async def test_a_site_that_is_up_is_prepared_before_its_records_change(
             await stack.enter_async_context(parts.running(runner))
         flow = await world.planned()
         path = f"/connect/flows/{flow.body['id']}/prepare"
-        assert (await world.partner.call("GET", path)).body == {"isOffered": True, "domains": []}
+        assert (await world.partner.call("GET", path)).body == {"isOffered": True, "isNeeded": False, "domains": []}
         answer = await world.partner.call("POST", path, json={})
         assert answer.status == 200, answer.body
         [prepared] = answer.body["domains"]
@@ -637,11 +637,30 @@ async def test_nothing_is_prepared_where_nothing_is_up_or_the_application_does_n
         async with world.service.database.transaction() as connection:
             await connection.execute("update connect_flows set vouched = false")
         path = f"/connect/flows/{flow.body['id']}/prepare"
-        assert (await world.partner.call("GET", path)).body == {"isOffered": False, "domains": []}
+        assert (await world.partner.call("GET", path)).body == {"isOffered": False, "isNeeded": False, "domains": []}
         assert (await world.partner.call("POST", path, json={})).status == 409
 
 
 async def test_nothing_is_prepared_without_a_zone_of_the_operators(world: World) -> None:
     flow = await world.planned()
     path = f"/connect/flows/{flow.body['id']}/prepare"
-    assert (await world.partner.call("GET", path)).body == {"isOffered": False, "domains": []}
+    assert (await world.partner.call("GET", path)).body == {"isOffered": False, "isNeeded": False, "domains": []}
+
+
+async def test_a_wildcard_is_connected_where_its_challenge_is_delegated(
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot
+) -> None:
+    async with open_world(dsn, tmp_path, probe_port, knot.address, ACME_DNS_ZONE=ZONE) as world:
+        wildcard = CONFIG["dnsRecords"][0] | {"host": "*"}
+        flow = await world.planned(APEX, dnsRecords=[wildcard], monitor=False)
+        path = f"/connect/flows/{flow.body['id']}/prepare"
+        offered = {"isOffered": True, "isNeeded": True, "domains": []}
+        assert (await world.partner.call("GET", path)).body == offered
+        [prepared] = (await world.partner.call("POST", path, json={})).body["domains"]
+        record = prepared["record"]
+        assert (prepared["domain"], record["host"]) == (f"*.{APEX}", f"_acme-challenge.{APEX}")
+        await knot.add(APEX, "_acme-challenge", record["type"], f"{record['value']}.")
+        applied = await flow.apply("dynamic_update", **world.key)
+        assert applied.status == 200, applied.body
+        [enrolled] = (await flow.until("finished"))["enrolments"]
+        assert (enrolled["name"], enrolled["status"]) == (f"*.{APEX}", "success"), enrolled

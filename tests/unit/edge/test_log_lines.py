@@ -143,13 +143,14 @@ def test_a_line_made_of_what_repeats_is_the_line_of_the_plain_encoder() -> None:
         for proxies in ((), trusted)
         for tls, protocol in (("TLSv1.3", ""), ("", "HTTP/2.0"))
     ]
-    routes = [replace(PLAIN, domain=f"{name}.example.com", application_id=name) for name in "ab"]
+    routes = [replace(PLAIN, domain=f"{name}.example.com", application_id=name) for name in "ab*"]
     for _ in range(2000):
         connection, route = rng.choice(connections), rng.choice(routes)
+        host = route.domain.replace("*", rng.choice("cd"))
         agent, forwarded_for = rng.choice(("a/1", "b/1", "a/10", "\xe9", '"')), rng.choice(("198.51.100.1", "x"))
         fields = [f"User-Agent: {agent}", "Accept: x", f"X-Forwarded-For: {forwarded_for}"]
         rng.shuffle(fields)
-        head = read(*fields[rng.randrange(2) :], target=rng.choice(("/a?b", "/" + "p" * 1500, '/"')), host=route.domain)
+        head = read(*fields[rng.randrange(2) :], target=rng.choice(("/a?b", "/" + "p" * 1500, '/"')), host=host)
         exchange = cast(
             "Exchange", Exchanged(route, 10.0, 10 + rng.random(), rng.choice((0.0, 10.5)), rng.randrange(9))
         )

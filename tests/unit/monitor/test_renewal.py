@@ -14,7 +14,14 @@ from common.enrolment.eligibility import EligibilityFindings
 from common.enrolment.ownership import OwnershipClaim
 from monitor.certificates.dns_moved_away import Lead, lead_from
 from monitor.certificates.issuer import RenewalWindow
-from monitor.certificates.renewal import needs_dns_check, next_check_seconds, order_ways, renewal_time, urgency
+from monitor.certificates.renewal import (
+    needs_dns_check,
+    next_check_seconds,
+    order_ways,
+    renewal_time,
+    slot_pause_seconds,
+    urgency,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORDER = Order("shop.customer.example", "app", "running", 7, 1, {}, 0.01, None)
@@ -90,6 +97,13 @@ def test_issuer_is_asked_as_often_as_it_says_but_daily_and_not_all_the_time() ->
 )
 def test_urgency_follows_what_is_at_stake(order: Order, days_later: int, expected: str) -> None:
     assert urgency(order, NOW + timedelta(days=days_later)) == expected
+
+
+@given(st.integers())
+def test_pause_for_a_slot_is_short_beside_what_is_left_of_the_certificate(seed: int) -> None:
+    ends = Validity(NOW - timedelta(minutes=1), NOW + timedelta(minutes=1), is_live=True)
+    assert 0 <= slot_pause_seconds(replace(ORDER, kind="renewal", in_service=ends), NOW, Random(seed)) <= 10
+    assert slot_pause_seconds(replace(ORDER, kind="renewal", in_service=FRESH), NOW, Random(seed)) >= 10
 
 
 def test_new_domain_is_taken_at_the_apis_word_once() -> None:
