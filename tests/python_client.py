@@ -1,20 +1,19 @@
 """``python -m tests.python_client``: generate the Python client that the API serves, from its OpenAPI document.
 
-The generator is openapi-python-client, found on PATH (``pipx install openapi-python-client``). Beside the client the
-archive has the digest of the calls and fields that it was made of, without their words: `tests.unit.api` compares it.
+The generator is openapi-python-client, found on PATH (``pipx install openapi-python-client``). Run it once calls or
+fields change; a test fails for calls that the client lacks.
 """
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -22,7 +21,6 @@ from api.reference.document import build
 from api.sdk.assets import HERE, PYTHON_CLIENT
 from common.version import VERSION
 
-DIGEST: Final = "openapi.sha256"
 _PACKAGE: Final = "frontage_client"
 _SETTINGS: Final = {"project_name_override": "frontage-client", "package_name_override": _PACKAGE, "post_hooks": []}
 _README: Final = """\
@@ -47,19 +45,6 @@ Each call has `sync`, `sync_detailed` (with the status and the header fields), `
 """
 
 
-def digest() -> str:
-    """Return the SHA-256 of the document without its words and examples."""
-    shape = _without_words(build(""))
-    return hashlib.sha256(orjson.dumps(shape, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
-def _without_words(value: Any) -> Any:
-    if isinstance(value, dict):
-        left_out = {name for name in ("description", "summary", "example") if not isinstance(value.get(name), dict)}
-        return {name: _without_words(each) for name, each in value.items() if name not in left_out | {"info"}}
-    return [_without_words(each) for each in value] if isinstance(value, list) else value
-
-
 def main() -> None:
     with TemporaryDirectory() as place:
         directory = Path(place)
@@ -72,7 +57,6 @@ def main() -> None:
             sys.exit("tests.python_client: first `pipx install openapi-python-client`")
         client = directory / "client"
         (client / "README.md").write_text(_README, "utf-8")
-        (client / DIGEST).write_text(digest(), "utf-8")
         (HERE / PYTHON_CLIENT).write_bytes(_pack(client))
 
 
