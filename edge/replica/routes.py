@@ -65,9 +65,12 @@ def read_tls_options(reader: RecordReader, domain: str) -> TlsOptions:
             with suppress(RecordUnusable):
                 record = read_record(RouteRecord, content)
                 application = _find_application(reader, record.application_id)
-                minimum = (record.visitors and record.visitors.minimum_tls) or application.minimum_tls
-                return TlsOptions(record.application_id, application.http2, minimum == "1.3")
+                return TlsOptions(record.application_id, application.http2, _needs_tls13(record, application))
     return TlsOptions(None)
+
+
+def _needs_tls13(record: RouteRecord, application: ApplicationRecord) -> bool:
+    return ((record.visitors and record.visitors.minimum_tls) or application.minimum_tls) == "1.3"
 
 
 def _find_application(reader: RecordReader, application_id: str) -> ApplicationRecord:
@@ -228,9 +231,10 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Repl
     if options is None:
         raise RecordUnusable("its application is unusable")
     refusal, visitors = MAINTENANCE if options.maintenance else None, _visitors(record.visitors)
+    needs_tls13 = _needs_tls13(record, options)
     if product == "secure" and record.redirect_to:
-        onward, nowhere = _redirect_to(record.redirect_to), (_NOWHERE, b"", (), b"", b"")
-        return Route(domain, product, application.id, *nowhere, redirect_to=onward, refusal=refusal, visitors=visitors)
+        nowhere = Route(domain, product, application.id, _NOWHERE, b"", (), b"", b"", needs_tls13=needs_tls13)
+        return replace(nowhere, redirect_to=_redirect_to(record.redirect_to), refusal=refusal, visitors=visitors)
     url = record.application_url or options.application_url or ""
     origin, authority, base_path = _origin(url, options.origin_server_name, options.origin_verify)
     is_vouched = record.origin_vouched or not record.application_url
@@ -249,6 +253,7 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Repl
         response_policy=application.response_policy,
         buffer_uploads_bytes=options.buffer_uploads_bytes or 0,
         visitors=visitors,
+        needs_tls13=needs_tls13,
         metadata=_metadata(record, options.metadata_fields) if is_vouched else b"",
     )
 

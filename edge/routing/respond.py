@@ -119,7 +119,7 @@ def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cl
     if server_name and server_name != head.fields.host:
         # RFC 9110 §7.4: the certificate shown for one owner's name proves nothing about another owner's.
         shown = lookup.find_route(server_name)
-        if shown is None or shown.application_id != route.application_id:
+        if shown is None or shown.application_id != route.application_id or shown.needs_tls13 < route.needs_tls13:
             return MISDIRECTED
     if head.fields.body and is_too_large(head.fields.body, listening.max_body_bytes, route.buffer_uploads_bytes):
         return BODY_TOO_LARGE

@@ -88,5 +88,6 @@ class Route:
     response_policy: ResponsePolicy | None = None  # fields that responses carry besides the origin's
     buffer_uploads_bytes: int = 0  # the largest body that is taken in whole before the origin is asked; 0: streamed
     visitors: VisitorRules | None = None  # which visitors are refused
+    needs_tls13: bool = False
     metadata: bytes = b""  # fields about the domain that the origin gets: \r\nName: value …
     learnt_root: LearntRoot = field(default_factory=LearntRoot, compare=False, repr=False)

@@ -170,6 +170,12 @@ async def test_a_domain_that_asks_for_tls_1_3_speaks_no_older_one_and_others_go_
         async with secure_client(port, NAMES[0], "h2") as (selected, http2):
             assert selected == "h2"
             assert (await http2.exchange(get())).content == b"ok"
+            assert (await http2.exchange(get(authority=NAMES[1].encode()))).content == b"ok"
+        async with secure_client(port, NAMES[1], "h2") as (
+            _,
+            http2,
+        ):  # made without that rule
+            assert (await http2.exchange(get())).status == 421
         replica.put("application", "app", {"id": "app", "application_url": there.url, "minimum_tls": "1.3"})
         replica.put("route", f"power/{NAMES[0]}", route | {"visitors": {"minimumTls": "1.2"}})
         assert await asyncio.to_thread(connect, port, NAMES[0]) == "TLSv1.2"
