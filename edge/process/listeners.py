@@ -22,7 +22,7 @@ from common.socket_activation import one_for_each
 from edge.process.address_spreading import spread_by_address
 from edge.process.worker_messages import ListenerPair
 
-HTTP, HTTPS, ADMIN = "http", "https", "admin"
+HTTP, HTTPS, ADMIN, DNS = "http", "https", "admin", "dns"
 """The names of the sockets that systemd passes."""
 BACKLOG = 4096  # the kernel caps it at net.core.somaxconn, 4096 by default since Linux 5.4
 
@@ -74,7 +74,7 @@ class Listeners:
     def passed(
         cls, sockets: Mapping[str, list[socket.socket]], admin: HostPort, workers: int, dns: HostPort | None = None
     ) -> Self:
-        """Take the sockets of socket units (`socket_activation`); those of EDGE_DNS are opened here.
+        """Take the sockets of socket units (`socket_activation`); those of the admin port and EDGE_DNS may be ours.
 
         Each worker accepts from at least one socket of each port, and each socket has a worker.
 
@@ -92,7 +92,7 @@ class Listeners:
             _listen(held[-1])
         own_descriptor = held[-1].fileno()
         numbered = [ListenerPair(http.fileno(), https.fileno()) for http, https in zip(plain, secure, strict=True)]
-        names = _bind_dns(held, dns)
+        names = _take_dns(held, sockets.get(DNS, [])) or _bind_dns(held, dns)
         return cls(numbered, own_descriptor, held, names)
 
     @classmethod
@@ -151,6 +151,20 @@ def _bind(sockets: list[socket.socket], address: HostPort, variable: str, count:
         raise cannot_listen(address, variable, error) from error
     sockets += listeners
     return [listener.fileno() for listener in listeners]
+
+
+def _take_dns(sockets: list[socket.socket], passed: list[socket.socket]) -> list[int]:
+    """Take the passed sockets of EDGE_DNS, that of UDP first; nothing where none are passed.
+
+    Raises: `OperatorError` unless they are one of each kind.
+    """
+    by_kind = {each.type: each for each in passed}
+    if passed and (len(passed) != 2 or by_kind.keys() != {socket.SOCK_DGRAM, socket.SOCK_STREAM}):
+        raise OperatorError("systemd's socket unit named dns needs one ListenDatagram= and one ListenStream=")
+    for each in passed:
+        each.setblocking(False)
+    sockets += passed
+    return [by_kind[kind].fileno() for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM)] if passed else []
 
 
 def _bind_dns(sockets: list[socket.socket], address: HostPort | None) -> list[int]:

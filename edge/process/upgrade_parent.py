@@ -29,13 +29,14 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 
 from common.clock import Clock, SystemClock
+from common.errors import OperatorError
 from common.logs import get_logger
 from common.processes import announce_ready
 from common.settings import PREFIX, Settings
 from common.socket_activation import check_address, take_passed_sockets
 from edge.process.generation import Ended, Generation
 from edge.process.generation_messages import Begin, Command, Leave, Renew, Stop, TakeOver, UpgradeFailed
-from edge.process.listeners import ADMIN, HTTP, HTTPS, Listeners
+from edge.process.listeners import ADMIN, DNS, HTTP, HTTPS, Listeners
 
 UPGRADE_SECONDS = 60.0
 STOP_SLACK_SECONDS = 5.0  # beyond its grace a generation needs a moment to be gone
@@ -181,7 +182,7 @@ async def run_upgrade_parent(settings: Settings, stop: asyncio.Event, *, module:
 
     Raises: `OperatorError` when an address cannot be had; SystemExit with the status of a generation that failed.
     """
-    passed = take_passed_sockets(os.environ, os.getpid(), "edge", needed=(HTTP, HTTPS), optional=(ADMIN,))
+    passed = take_passed_sockets(os.environ, os.getpid(), "edge", needed=(HTTP, HTTPS), optional=(ADMIN, DNS))
     env = dict(os.environ)
     for name, url in (("DATABASE_URL", settings.database_url), ("FEED_URL", settings.feed_url)):
         if url is not None:  # taken from our own environment as a secret; a supervisor needs it
@@ -217,6 +218,10 @@ def _listeners(settings: Settings, passed: Mapping[str, list[socket.socket]]) ->
         return Listeners.opened(http, https, admin, settings.edge_workers, dns)
     check_address(passed[HTTP], http, "EDGE_HTTP")
     check_address(passed[HTTPS], https, "EDGE_HTTPS")
+    if passed.get(DNS):
+        if dns is None:
+            raise OperatorError("systemd passes sockets named dns: set FRONTAGE_EDGE_DNS and FRONTAGE_ACME_DNS_ZONE")
+        check_address(passed[DNS], dns, "EDGE_DNS")
     return Listeners.passed(passed, admin, settings.edge_workers, dns)
 
 

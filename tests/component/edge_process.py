@@ -111,6 +111,12 @@ class EdgeProcess:
             (name, socket.create_server(("127.0.0.1", ports[name]), reuse_port=True, backlog=512)) for name in names
         ]
 
+    def hold_dns_sockets(self, port: int) -> None:
+        """Pass it the sockets of EDGE_DNS too."""
+        datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        datagrams.bind(("127.0.0.1", port))
+        self._passed += [("dns", socket.create_server(("127.0.0.1", port))), ("dns", datagrams)]
+
     def launch(self, **env: str) -> None:
         descriptors = [listener.fileno() for _, listener in self._passed]
         named = [f"{name}={listener.fileno()}" for name, listener in self._passed]

@@ -84,8 +84,13 @@ def install(
 
 
 def _files(roles: list[Role] | None, workers: int | None) -> dict[str, str]:
-    listen = os.environ.get("FRONTAGE_API_LISTEN", units.API_LISTEN)
-    return units.units(_program(), tuple(roles or ROLES), workers=_count(workers), api_listen=listen)
+    return units.units(
+        _program(),
+        tuple(roles or ROLES),
+        workers=_count(workers),
+        api_listen=os.environ.get("FRONTAGE_API_LISTEN", units.API_LISTEN),
+        dns_listen=os.environ.get("FRONTAGE_EDGE_DNS") or None,
+    )
 
 
 def _count(workers: int | None) -> int:

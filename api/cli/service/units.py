@@ -67,7 +67,7 @@ _SPECIAL: Final[Mapping[Role, str]] = {
     # systemd holds the ports: clients queue while the role restarts, and no role needs a capability to bind them.
     Role.EDGE: """\
 ExecReload=/bin/kill -USR2 $MAINPID
-Sockets=frontage-http.socket frontage-https.socket
+Sockets=frontage-http.socket frontage-https.socket%s
 """,
     Role.API: """\
 Sockets=frontage-api.socket
@@ -80,7 +80,6 @@ Description=Frontage $role: $listen
 
 [Socket]
 $listeners
-ReusePort=yes
 Backlog=4096
 FileDescriptorName=$name
 Service=frontage-$role.service
@@ -88,6 +87,7 @@ Service=frontage-$role.service
 [Install]
 WantedBy=sockets.target
 """)
+_SHARED = "ReusePort=yes"
 _ENVIRONMENT = """\
 # What every role of this installation needs; all variables: the handbook, Settings. Readable by root alone.
 # Keep the single quotes: systemd and a shell read them alike, whatever characters a password or an address has.
@@ -143,13 +143,19 @@ _HEALTH_CHECK: Final = (
 
 
 def units(
-    program: str, roles: tuple[Role, ...] = ROLES, *, workers: int = 1, api_listen: str = API_LISTEN
+    program: str,
+    roles: tuple[Role, ...] = ROLES,
+    *,
+    workers: int = 1,
+    api_listen: str = API_LISTEN,
+    dns_listen: str | None = None,
 ) -> dict[str, str]:
     """Return the text of each file by its path.
 
     `program` is the path of ``frontage``; `workers` of the edge each get a listener of their own; systemd listens on
-    `api_listen` for the API.
+    `api_listen` for the API, and for the edge on `dns_listen` where it answers the delegated challenge zone.
     """
+    special = {**_SPECIAL, Role.EDGE: _SPECIAL[Role.EDGE] % (" frontage-dns.socket" if dns_listen else "")}
     files = {"/etc/sysusers.d/frontage.conf": _USER}
     for role in roles:
         files[f"{SYSTEMD}/frontage-{role}.service"] = _SERVICE.substitute(
@@ -157,18 +163,25 @@ def units(
             environment_file=ENVIRONMENT_FILE,
             program=program,
             role=role,
-            special=_SPECIAL[role],
+            special=special[role],
             stop_seconds=WORKLOADS[role].stop_seconds,
         )
     if Role.EDGE in roles:
         for name, port in (("http", 80), ("https", 443)):
-            listeners = "\n".join([f"ListenStream={port}"] * workers)
+            listeners = "\n".join([*[f"ListenStream={port}"] * workers, _SHARED])
             files[f"{SYSTEMD}/frontage-{name}.socket"] = _SOCKET.substitute(
                 role=Role.EDGE, name=name, listen=f"port {port}", listeners=listeners
             )
+    if Role.EDGE in roles and dns_listen:
+        files[f"{SYSTEMD}/frontage-dns.socket"] = _SOCKET.substitute(
+            role=Role.EDGE,
+            name="dns",
+            listen=dns_listen,
+            listeners=f"ListenDatagram={dns_listen}\nListenStream={dns_listen}",
+        )
     if Role.API in roles:
         files[f"{SYSTEMD}/frontage-api.socket"] = _SOCKET.substitute(
-            role=Role.API, name="api", listen=api_listen, listeners=f"ListenStream={api_listen}"
+            role=Role.API, name="api", listen=api_listen, listeners=f"ListenStream={api_listen}\n{_SHARED}"
         )
     return files
 

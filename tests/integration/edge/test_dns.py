@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -94,3 +95,18 @@ async def test_edge_that_starts_without_postgres_answers_what_it_has_stored(
         return (await dns.asyncquery.udp(unknown, "127.0.0.1", timeout=1, port=port)).rcode() == dns.rcode.SERVFAIL
 
     await until(is_failure, "an edge that is cut off does not state that a name is absent")
+
+
+async def test_sockets_that_systemd_holds_answer_and_outlive_the_edge(edge: EdgeProcess, database: Database) -> None:
+    await set_values(database, VALUE)
+    edge.hold_sockets("http", "https")
+    edge.hold_dns_sockets(int(edge.environ["FRONTAGE_EDGE_DNS"].rpartition(":")[2]))
+    await edge.start()
+    await until(partial(answers, edge, dns.rcode.NOERROR, VALUE), pending=(dns.exception.Timeout,))
+    assert await look_up(edge, over_tcp=True) == (dns.rcode.NOERROR, [VALUE])
+    edge.signal(signal.SIGKILL)
+    await edge.ended()
+    await until(lambda: not edge.living())
+    await edge.start()
+    await until(partial(answers, edge, dns.rcode.NOERROR, VALUE), pending=(dns.exception.Timeout,))
+    assert await look_up(edge, over_tcp=True) == (dns.rcode.NOERROR, [VALUE])

@@ -32,6 +32,11 @@ def test_each_role_has_a_unit_that_can_be_enabled_and_the_edge_its_sockets() -> 
     assert "Service=frontage-api.service" in api
     assert "Sockets=frontage-api.socket" in files[f"{units.SYSTEMD}/frontage-api.service"]
     assert not any("socket" in path for path in units.units("/bin/frontage", (Role.MONITOR,)))
+    assert f"{units.SYSTEMD}/frontage-dns.socket" not in files
+    answering = units.units("/bin/frontage", (Role.EDGE,), dns_listen="192.0.2.1:53")
+    dns = answering[f"{units.SYSTEMD}/frontage-dns.socket"]
+    assert ("ListenDatagram=192.0.2.1:53" in dns, "ListenStream=192.0.2.1:53" in dns) == (True, True)
+    assert "https.socket frontage-dns.socket\n" in answering[f"{units.SYSTEMD}/frontage-edge.service"]
 
 
 def test_a_shell_reads_the_environment_file_as_systemd_does(tmp_path: Path) -> None:
@@ -53,7 +58,7 @@ def test_systemd_understands_every_line(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     written = []
-    for path, text in units.units(str(program)).items():
+    for path, text in units.units(str(program), dns_listen="192.0.2.1:53").items():
         if path.startswith(units.SYSTEMD):
             file = tmp_path / Path(path).name
             file.write_text(text)
