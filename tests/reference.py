@@ -137,7 +137,7 @@ def error_examples() -> str:
     lines = ["## Examples", "", "Each is what a test of the service sends, and the very answer but for its ids.", ""]
     for code, each in json.loads(ERROR_EXAMPLES.read_text("utf-8")).items():
         sent = "" if each["body"] is None else f"\n{json.dumps(each['body'], ensure_ascii=False)}"
-        answer = json.dumps(each["answer"], ensure_ascii=False)
+        answer = json.dumps(each["answer"], indent=2, ensure_ascii=False)
         lines += [f"### `{code}`", "", "```http", f"{each['method']} {each['path']}{sent}"]
         lines += ["", f"{each['status']}", answer, "```", ""]
     return "\n".join(lines).rstrip() + "\n"
