@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from edge.proxy.exchange import Exchange
     from edge.proxy.log_lines import LoggedConnection
 
-_TRACEPARENT: Final = re.compile(rb"\r\ntraceparent:[ \t]*([0-9a-f-]{55})[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
+_TRACEPARENT: Final = re.compile(
+    rb"\r\ntraceparent:[ \t]*+([0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})[ \t]*+(?=\r|\Z)", re.IGNORECASE
+)
 
 
 class RequestTraces:
