@@ -122,6 +122,14 @@ def mount_memory(directory: Path, mebibytes: int) -> None:
     run_command("mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "none", str(directory))
 
 
+def unmount_memory(directory: Path) -> None:
+    """Take the disk there away, even while something is still open.
+
+    Raises: `OperatorError`.
+    """
+    run_command("umount", "--lazy", str(directory))
+
+
 def run_command(*command: str, given: str = "") -> None:
     """Run a program.
 

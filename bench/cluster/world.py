@@ -18,7 +18,7 @@ from aiohttp import web
 from api.cli.database import prepare
 from bench.application import make_application
 from bench.certificate_world import ApiClient, RoleProcess
-from bench.cluster.network import Machine, Network, mount_memory
+from bench.cluster.network import Machine, Network, mount_memory, unmount_memory
 from bench.cluster.patroni import PatroniCluster, dsn_of, running_patroni
 from bench.lab.pebble import Pebble, running_pebble
 from bench.lab.ports import free_ports
@@ -134,6 +134,9 @@ async def cluster_world(directory: Path, *, has_namespaces: bool, is_synchronous
     if has_namespaces:
         _mount_disks(directory, servers)
     async with AsyncExitStack() as stack:
+        if has_namespaces:
+            for machine in servers:
+                stack.callback(unmount_memory, directory / machine.name)
         enter = stack.enter_async_context
         lab = await enter(_running_lab(directory, network.lab.address, ports.http))
         postgres = await enter(
