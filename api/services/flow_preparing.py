@@ -4,7 +4,8 @@ Rules
     offered where the plan takes away what leads visitors to a name that the flow enrols, or the name is a wildcard,
         which needs the delegation anyway; and the name can be prepared
     what the flow would be refused at its end is refused here too (`common.connect.rights`)
-    a name that is prepared already stays as it is: a browser changes no settings that a server gave
+    a name that is prepared already stays as it is; and for a browser one that is enrolled, though its DNS has left: a
+        browser changes no settings that a server gave
 """
 
 from __future__ import annotations
@@ -89,9 +90,13 @@ class FlowPreparing:
         are_wanted = (each.name.is_wildcard or each.name.text in replaced for each in requests)
         if flow.state is not State.PLANNED or not any(are_wanted):
             return False
-        try:
-            for each in requests:
+        for each in requests:
+            if await self.preparations.has(application, each.name):
+                continue
+            if flow.by_browser and await self.preparations.is_enrolled(application, each.name):
+                return False
+            try:
                 await self.preparations.check(application, each)
-        except Refused:
-            return False
+            except Refused:
+                return False
         return True

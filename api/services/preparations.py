@@ -9,7 +9,7 @@ from api.errors import NOT_PREPARABLE, NOT_PREPARED, PREPARED_ALREADY, TOO_MANY_
 from api.notices import Notice
 from api.services.enrolment import find_issuer
 from api.services.enrolment_refusals import to_refused
-from common.db import audit, certificates, orders, preparations
+from common.db import audit, certificates, domains, orders, preparations
 from common.db.applications import Application
 from common.db.certificates import InService
 from common.db.domains import Product
@@ -106,6 +106,11 @@ class PreparationService:
         """Return whether the application has prepared the domain."""
         async with self._database.connection() as connection:
             return await preparations.find(connection, name.text, application.id) is not None
+
+    async def is_enrolled(self, application: Application, name: DomainName) -> bool:
+        """Return whether the application has the domain, wherever its DNS leads."""
+        async with self._database.connection() as connection:
+            return any(each.application_id == application.id for each in await domains.find(connection, name.text))
 
     async def find(self, application: Application, name: DomainName) -> PreparedDomain:
         """Return how far the domain is, and have a monitor look at its DNS. Raises: `Refused`."""

@@ -592,8 +592,9 @@ async def test_a_provider_api_merges_an_spf_record_with_a_network(dsn: str, tmp_
 ZONE = "acme.frontage.test"
 
 
+@pytest.mark.parametrize("by_browser", [True, False])
 async def test_a_site_that_is_up_is_prepared_before_its_records_change(
-    dsn: str, tmp_path: Path, probe_port: int, knot: Knot
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot, by_browser: bool
 ) -> None:
     async with (
         open_world(dsn, tmp_path, probe_port, knot.address, ACME_DNS_ZONE=ZONE) as world,
@@ -602,6 +603,8 @@ async def test_a_site_that_is_up_is_prepared_before_its_records_change(
         for runner in preparing.runners(world.service, tmp_path):
             await stack.enter_async_context(parts.running(runner))
         flow = await world.planned()
+        async with world.service.database.transaction() as connection:
+            await connection.execute("update connect_flows set by_browser = $1", by_browser)
         path = f"/connect/flows/{flow.body['id']}/prepare"
         assert (await world.partner.call("GET", path)).body == {"isOffered": True, "isNeeded": False, "domains": []}
         answer = await world.partner.call("POST", path, json={})
@@ -617,6 +620,7 @@ async def test_a_site_that_is_up_is_prepared_before_its_records_change(
             return bool(shown["state"] == "prepared")
 
         await until(is_prepared, "a flow's domain that is prepared")
+        assert (await world.partner.call("POST", path, json={})).status == 200, "it is no change"
         applied = await flow.apply("dynamic_update", **world.key)
         assert applied.status == 200, applied.body
         finished = await flow.until("finished")
@@ -638,6 +642,26 @@ async def test_nothing_is_prepared_where_nothing_is_up_or_the_application_does_n
             await connection.execute("update connect_flows set vouched = false")
         path = f"/connect/flows/{flow.body['id']}/prepare"
         assert (await world.partner.call("GET", path)).body == {"isOffered": False, "isNeeded": False, "domains": []}
+        assert (await world.partner.call("POST", path, json={})).status == 409
+
+
+async def test_a_browser_prepares_no_name_that_is_enrolled_though_its_dns_has_left(
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot
+) -> None:
+    async with open_world(dsn, tmp_path, probe_port, knot.address, ACME_DNS_ZONE=ZONE) as world:
+        flow = await world.planned()
+        path = f"/connect/flows/{flow.body['id']}/prepare"
+        async with world.service.database.transaction() as connection:
+            await connection.execute(
+                "insert into domains (domain, product, application_id, application_url, departed_at)"
+                " values ($1, 'power', $2, 'https://app.example.com/of-the-customer', now())",
+                SHOP,
+                world.partner.id,
+            )
+        assert (await world.partner.call("GET", path)).body["isOffered"] is True, "the server's flow may change it"
+        async with world.service.database.transaction() as connection:
+            await connection.execute("update connect_flows set by_browser = true")
+        assert (await world.partner.call("GET", path)).body["isOffered"] is False
         assert (await world.partner.call("POST", path, json={})).status == 409
 
 
