@@ -151,13 +151,12 @@ class ResponseRelay(RequestRelay):
         """Return the response and its rewritten head; None where the template does not read it."""
         if raw[template.tail] != template.end or raw[template.lead] != template.beginning:
             return None
-        head, keep_alive, context = self.head, self._client_keeps_alive, self._context
+        head, keep_alive, date_field = self.head, self._client_keeps_alive, self._context.date_field
         if template.is_redirect and head.target[1:2] in (b"", b"?"):  # `_request_other_root` may have to
             return None
         client, route = self.client, self.route
-        adds_fields = route.response_policy is not None or context.states_request_ids  # `_respond`, to text
-        fill = operator.mod if adds_fields else client.fill_head
-        return template.rewrite(raw, head, route, client.scheme, context.date_field, fill, keep_alive=keep_alive)
+        fill = client.fill_head if route.response_policy is None else operator.mod  # fields are added to text
+        return template.rewrite(raw, head, route, client.scheme, date_field, fill, keep_alive=keep_alive)
 
     def _rewrite(
         self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection | None, *, keep_alive: bool
@@ -204,15 +203,13 @@ class ResponseRelay(RequestRelay):
 
     def _respond(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
         """Send the final head to the client; `data` follows it."""
-        if self._context.states_request_ids:
-            sent = request_ids.stated(sent, self.client.request_id)
         if answer.status == 101:
             self._open_tunnel(answer, sent, data)
             return
         policy = self.route.response_policy
         compressed = None
         if policy is not None:
-            sent = add_fields(sent, policy, self.client.scheme)
+            sent = self._with_id(add_fields(sent, policy, self.client.scheme))
             if policy.compression != "off":
                 sent, compressed = compress(sent, answer, self.head, policy.compression)
         self._response = answer
@@ -231,6 +228,10 @@ class ResponseRelay(RequestRelay):
             answer.body, self.head.minor, takes_trailers=fields.takes_trailers
         )
         self._relay_body(data, sent)
+
+    def _with_id(self, head: bytes) -> bytes:
+        """Return the head with the request's id, where edges state it: all routes have a policy then."""
+        return request_ids.stated(head, self.client.request_id) if self._context.states_request_ids else head
 
     # The response's body, and the tunnel ------------------------------------------------------------------
 
@@ -286,7 +287,7 @@ class ResponseRelay(RequestRelay):
         self.phase = self.phase.on_switch
         self.answered_at = self._context.time()
         self.client.set_deadline(self._context.timeouts.tunnel)
-        self.client.write_head(sent, data)
+        self.client.write_head(self._with_id(sent), data)
         self.client.on_tunnel()
 
     def _progress_timeout(self) -> float:

@@ -47,6 +47,7 @@ from edge.routing.certificates import answers_challenge, is_awaiting_certificate
 from edge.routing.challenge import key_authorization
 from edge.routing.decide import Ports
 from edge.routing.respond import Listening, Lookup
+from edge.routing.response_policy import NO_FIELDS
 from edge.routing.visitors import VisitRates
 from edge.transport.connection_limits import ConnectionLimits
 from edge.transport.deferred_work import DeferredWork, LoopTurns
@@ -119,7 +120,12 @@ class WorkerContext:
         self.head_seconds = bounds.head_seconds
         self.upstream_idle_seconds = bounds.origin_idle_seconds
         self.connection_limits = _connection_limits(settings, bounds)
-        self.routes = RouteTable(reader, keyring, api_domain=api_domain(settings))
+        self.routes = RouteTable(
+            reader,
+            keyring,
+            api_domain=api_domain(settings),
+            response_policy=NO_FIELDS if settings.edge_request_ids else None,  # to which exchanges add the id
+        )
         self.lookup = Lookup(
             self.routes.find,
             self.is_awaiting_certificate,

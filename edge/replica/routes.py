@@ -35,6 +35,7 @@ from edge.replica.records import (
     VisitorsRecord,
     read_record,
 )
+from edge.routing.response_policy import ResponsePolicy
 from edge.routing.route import Origin, Product, RedirectTo, Route
 from edge.routing.visitors import VisitorRules
 
@@ -95,13 +96,20 @@ class RouteTable:
     """The routes of a worker, asked for by every request; `generation` is set after each commit."""
 
     def __init__(
-        self, reader: RecordReader, keyring: Keyring, *, api_domain: str | None = None, most: int = _MAX_REMEMBERED
+        self,
+        reader: RecordReader,
+        keyring: Keyring,
+        *,
+        api_domain: str | None = None,
+        response_policy: ResponsePolicy | None = None,
+        most: int = _MAX_REMEMBERED,
     ) -> None:
         """Begin with nothing remembered.
 
         `api_domain`: the operator's own, which may lead to the management API; no application can enrol it.
-        `most`: the routes that are remembered.
+        `response_policy`: of routes whose application has none. `most`: the routes that are remembered.
         """
+        self._response_policy = response_policy
         self._most = most
         self._reader = reader
         self._api_domain = api_domain
@@ -206,6 +214,8 @@ class RouteTable:
         except (RecordUnusable, InvalidUrl, InvalidName, InvalidNetwork) as error:
             _log.error("route unusable", domain=domain, product=product, reason=str(error))
             route = Route(domain, product, application_id, _NOWHERE, b"", (), b"", b"", refusal=MISCONFIGURED)
+        if route.response_policy is None and self._response_policy is not None:
+            route = replace(route, response_policy=self._response_policy)
         policies = self._policies(domain, application_id)
         if policies:
             route = replace(route, refusal=_answer(domain, policies) or route.refusal)

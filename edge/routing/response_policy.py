@@ -29,6 +29,9 @@ class ResponsePolicy(NamedTuple):
     compression: Compression = "off"
 
 
+NO_FIELDS: Final = ResponsePolicy((), ())
+
+
 def compile_policy(fields: Iterable[tuple[str, str]], compression: Compression = "off") -> ResponsePolicy | None:
     """Return the policy that adds these fields, by name and value, and compresses; None for nothing to do."""
     added = [
