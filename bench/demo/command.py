@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from bench.demo.stage import Stage
     from bench.demo.walk import Tell, Walk
+    from common.settings import Settings
 
 _DOMAIN = "shop"
 
@@ -228,6 +229,7 @@ def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_
         ("The API, with a form for each call", f"{settings.base_url}/docs/api  applicationId: {stage.application_id}"),
         ("A token for it", f"{here} {_command('frontage') or 'frontage'} token {stage.application_id}"),
         ("The customers' DNS zone, to change with PUT and DELETE", f"curl {stage.lab.zone}/"),
+        *_challenge_zone(settings),
         ("The webhooks it has received", f"curl {stage.lab.sink}/"),
         (load_title, f"{here} {load}"),
     ):
@@ -235,6 +237,15 @@ def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_
         console.print(f"  {text}", markup=False)
     note = "stays for the next demo" if is_kept else "goes with it; set FRONTAGE_STATE_DIR to keep it"
     console.print(f"\nCtrl-C ends everything; the state in {settings.state_dir} {note}.", markup=False)
+
+
+def _challenge_zone(settings: Settings) -> list[tuple[str, str]]:
+    """Return the title and a question of the zone that edges answer, where one does."""
+    if settings.edge_dns is None:
+        return []
+    host, port = settings.edge_dns.host, settings.edge_dns.port
+    question = f"dig @{host} -p {port} {settings.acme_dns_zone} SOA"
+    return [("The zone in which domains delegate their challenge, answered by the edge", question)]
 
 
 def curl_line(host: str, port: int, domain: str, ca_file: Path) -> str:

@@ -136,8 +136,12 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
 
 
 def _own_ports(environ: Mapping[str, str]) -> dict[str, str]:
-    """Choose free ports in place of default ones that are in use: a second demo runs beside the first."""
+    """Choose free ports in place of default ones that are in use: a second demo runs beside the first.
+
+    The challenge zone, which is answered nowhere by default, gets one, too.
+    """
     from api.cli.ports import LISTENERS, free_instead_of_taken
+    from bench.lab.ports import free_ports
 
     variables = {field: PREFIX + field.upper() for field in LISTENERS}
     defaults = {
@@ -146,7 +150,10 @@ def _own_ports(environ: Mapping[str, str]) -> dict[str, str]:
         if not environ.get(variable) and getattr(Settings, field) is not None  # None: off by default
     }
     instead = free_instead_of_taken(defaults.values())
-    return {variable: str(instead[address]) for variable, address in defaults.items() if address in instead}
+    chosen = {variable: str(instead[address]) for variable, address in defaults.items() if address in instead}
+    if not environ.get(variables["edge_dns"]):
+        chosen[variables["edge_dns"]] = f"127.0.0.1:{free_ports(1)[0]}"
+    return chosen
 
 
 def _environment(environ: Mapping[str, str], state_dir: Path, *, dns: str, rdap: str) -> dict[str, str]:
