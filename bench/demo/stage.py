@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.demo.running_demo import RunningDemo
 from common import logs
 from common.errors import OperatorError
-from common.settings import PREFIX, Settings, load
+from common.settings import PREFIX, HostPort, Settings, load
 
 CNAME_TARGET = "apps.partner.localhost"
 CUSTOMER = "customer.localhost"  # every name beneath it leads to the application
@@ -140,8 +140,7 @@ def _own_ports(environ: Mapping[str, str]) -> dict[str, str]:
 
     The challenge zone, which is answered nowhere by default, gets one, too.
     """
-    from api.cli.ports import LISTENERS, free_instead_of_taken
-    from bench.lab.ports import free_ports
+    from api.cli.ports import LISTENERS, bind, free_instead_of_taken
 
     variables = {field: PREFIX + field.upper() for field in LISTENERS}
     defaults = {
@@ -152,7 +151,8 @@ def _own_ports(environ: Mapping[str, str]) -> dict[str, str]:
     instead = free_instead_of_taken(defaults.values())
     chosen = {variable: str(instead[address]) for variable, address in defaults.items() if address in instead}
     if not environ.get(variables["edge_dns"]):
-        chosen[variables["edge_dns"]] = f"127.0.0.1:{free_ports(1)[0]}"
+        with bind(HostPort("127.0.0.1", 0)) as free:
+            chosen[variables["edge_dns"]] = f"127.0.0.1:{free.getsockname()[1]}"
     return chosen
 
 
