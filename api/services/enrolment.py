@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from api import notices
 from api.errors import (
+    DOMAIN_NOT_VALID,
     UNRESOLVED,
     Refused,
 )
@@ -42,6 +43,7 @@ from common.names import DomainName
 _log = get_logger("api.services.enrolment")
 
 EDGES_WITHIN_SECONDS = 0.25
+_NO_WILDCARDS = "a wildcard needs a zone for delegated challenges, which the operator of this service has not set up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,7 @@ class EnrolmentService:
 
     async def enrol(self, application: Application, request: EnrolmentRequest) -> None:
         """Give the name to the application, if it may have it. Raises: `Refused`."""
+        self._refuse_wildcard(request.name, Refused(DOMAIN_NOT_VALID, hint=_NO_WILDCARDS))
         outcome = await self.enrolling.enrol(application, request, PARTNER)
         if isinstance(outcome, EnrolmentRefused) and outcome.code is EnrolmentCode.UNDELEGATED:
             outcome = replace(outcome, detail=await self.explain_undelegated(application, request.name))
@@ -180,7 +183,16 @@ class EnrolmentService:
 
     async def check(self, application: Application, request: EnrolmentRequest) -> None:
         """Refuse what is refused without a question to the DNS or an origin. Raises: `Refused`."""
+        self._refuse_wildcard(request.name, Refused(DOMAIN_NOT_VALID, hint=_NO_WILDCARDS))
         self._raise(application, request, await self.enrolling.check(application, request, PARTNER))
+
+    def refuse_unaskable(self, name: DomainName) -> None:
+        """Refuse to ask the DNS about a name that cannot be enrolled here. Raises: `Refused`."""
+        self._refuse_wildcard(name, Refused(UNRESOLVED, code="invalid", hint=_NO_WILDCARDS))
+
+    def _refuse_wildcard(self, name: DomainName, refused: Refused) -> None:
+        if name.is_wildcard and self.claims.delegations.zone is None:
+            raise refused
 
     def refuse_origin(self, application: Application, request: EnrolmentRequest, url: str) -> None:
         """Refuse an applicationUrl that the product does not take. Raises: `Refused`."""

@@ -51,6 +51,7 @@ class PowerService:
         own = await self._find_own(application, name)
         if own is not None:
             return Eligibility(False, own.status, target, own.application_url, own.root_path_access)
+        self.enrolment.refuse_unaskable(name)
         assessment = await self.enrolment.assess(application, name, target)
         if assessment.is_foreign:
             return Eligibility(False)

@@ -65,6 +65,8 @@ class SecureService:
         """
         held = await self.enrolment.held(name)
         target = cname_target_of(application, "secure")
+        if not held:
+            self.enrolment.refuse_unaskable(name)
         if is_foreign(held, application):
             assessment = await self.enrolment.assess(application, name, target)
             return SslEligibility(True, "inactive", target) if assessment.may_enrol else SslEligibility(False)
