@@ -299,9 +299,10 @@ def test_origins_that_learnt_longest_ago_forget_where_all_templates_take_too_muc
         tuple(f"X-{at}: {{n}}{'x' * 50}" if at % 8 == 0 else f"X-{at}: {'x' * 50}" for at in range(60)),
         (*(f"X{at}:" for at in range(400)), "ETag: {n}"),
         ("Set-Cookie: a={n}; Path=/{n}" + "x" * 300, "Set-Cookie: a={n}; Domain=origin.test; Path=/{n}" + "y" * 300),
+        ("Set-Cookie: a={n}; Path=/{n}" + "x" * 3000, "Set-Cookie: a={n}; Domain=origin.test; Path=/{n}" + "y" * 3000),
         ("Set-Cookie: a={n}; Path=/{n}",),
     ],
-    ids=["usual", "long", "names", "long cookies", "cookies"],
+    ids=["usual", "long", "names", "long cookies", "longest cookies", "cookies"],
 )
 def test_templates_take_up_no_more_memory_than_is_counted(lines: tuple[str, ...]) -> None:
     def meet(memories: ResponseMemories, count: int) -> None:
