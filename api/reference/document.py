@@ -97,13 +97,19 @@ class _Schemas:
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
+        self._models: set[tuple[type, JsonSchemaMode]] = set()
 
     def of(self, kind: Any, mode: JsonSchemaMode) -> dict[str, Any]:
+        if not isinstance(kind, type):
+            return self._describe(kind, mode)
+        if (kind, mode) not in self._models:
+            self._models.add((kind, mode))
+            self.found[kind.__name__] = self._describe(kind, mode)
+        return {"$ref": _REFS.format(model=kind.__name__)}
+
+    def _describe(self, kind: Any, mode: JsonSchemaMode) -> dict[str, Any]:
         schema = TypeAdapter(kind).json_schema(ref_template=_REFS, mode=mode, schema_generator=AnswerSchema)
         self.found |= schema.pop("$defs", {})
-        if isinstance(kind, type):
-            self.found[kind.__name__] = schema
-            return {"$ref": _REFS.format(model=kind.__name__)}
         return schema
 
 

@@ -101,7 +101,6 @@ CASES: dict[str, tuple[Setup, str, str, Any]] = {
     "domain_blocked": (blocked, "POST", "/power", POWER),
     "application_suspended": (suspended, "POST", "/power", POWER),
     "held_unknown": (anothers, "POST", "/power", POWER),
-    "delegation_needed": (nothing, "POST", "/power", {"domain": "*.customer.test", "applicationUrl": ORIGIN}),
     "not_enrolled": (nothing, "POST", f"/domains/{SHOP}/status-link", {}),
     "link_not_found": (nothing, "DELETE", f"/domains/{SHOP}/status-link", None),
     "flow_not_found": (nothing, "GET", "/connect/flows/flow_4f6c1a9e2b7d0385", None),

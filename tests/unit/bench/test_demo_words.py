@@ -17,7 +17,7 @@ def test_what_is_to_be_installed_is_printed_whole(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(demo, "_command", lambda _: None)
     stage: Any = SimpleNamespace(
         settings=SimpleNamespace(
-            edge_https=SimpleNamespace(port=8443), state_dir=Path("/tmp/[bold]"), base_url="http://api"
+            edge_https=SimpleNamespace(port=8443), edge_dns=None, state_dir=Path("/tmp/[bold]"), base_url="http://api"
         ),
         lab=SimpleNamespace(origin="http://origin", zone="http://zone", sink="http://sink", partner="http://p"),
         edge_https_host="127.0.0.1",
