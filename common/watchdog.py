@@ -1,4 +1,4 @@
-"""systemd's watchdog: a role's first process says that its loop turns (sd_notify(3), systemd.service(5))."""
+"""systemd's watchdog: a role's first process reports that its event loop runs (sd_notify(3), systemd.service(5))."""
 
 from __future__ import annotations
 

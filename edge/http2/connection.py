@@ -2,7 +2,7 @@
 
 `Http2Connection` reads frames, and acts on them; its streams, and what is sent on them, are `edge.http2.open_streams`'.
 What a request means, and where a response comes from, is its owner's. Every error of the client ends in one of two
-ways: its stream is reset, or GOAWAY says why the connection ends (`failure`), and nothing more is read.
+ways: its stream is reset, or GOAWAY states why the connection ends (`failure`), and nothing more is read.
 
 One call of `receive` does a bounded amount of work: with more at hand, `has_more` is set, and a call without data reads
 on.

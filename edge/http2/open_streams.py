@@ -61,7 +61,7 @@ class OpenStreams:
         self._output = Output(self._on_sent)
         self.streams: dict[int, Stream] = {}
         self.last_stream_id = 0
-        self._last_allowed = LAST_STREAM  # streams above are ignored, as our last GOAWAY says
+        self._last_allowed = LAST_STREAM  # streams above are ignored, as our last GOAWAY states
         self._is_going_away = False
         self._closed_ids: dict[int, bool] = {}  # closed lately; True: by us, so frames may still be on their way
         self._receive_window = CONNECTION_WINDOW

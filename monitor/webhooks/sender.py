@@ -145,7 +145,7 @@ async def _read_beginning(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _answer(response: aiohttp.ClientResponse, read: bytes) -> WebhookResponse:
-    """Return the result of an attempt: what the response's head says, and how its body begins."""
+    """Return the result of an attempt: the response's status, and the first bytes of its body."""
     status, body = response.status, _shown(read)
     if 200 <= status < 300:
         return WebhookResponse(status, None, body=body)

@@ -303,7 +303,7 @@ ALERTS: Final = (
         'sum by (instance) (frontage_edge_certificates{days_left="0-1"}) > 0',
         "1h",
         "Visitors of an edge are presented a certificate that ends within a day, which browsers will refuse.",
-        "`frontage certificate list` finds it; `GET /domains/:domain/diagnosis` says why it is not renewed."
+        "`frontage certificate list` finds it; `GET /domains/:domain/diagnosis` gives the reason why it is not renewed."
         " Where the domain's DNS has left it is no fault.",
         "certificates#what-visitors-get",
     ),

@@ -45,7 +45,7 @@ class DomainBulk:
         self._context = context
 
     async def post(self, request: web.Request) -> web.StreamResponse:
-        """Do what the button says with the chosen domains, each by the service that does it with one."""
+        """Carry out the button's action on the chosen domains, each by the service for one domain."""
         chosen = await self._read(request)
         if not chosen:
             return self._redirect(Flash("Choose domains first, by the boxes before their names.", "warn"))
