@@ -36,9 +36,6 @@ from edge.routing.respond import Forward, Reply, respond
 from edge.transport.deferred_work import BYTES_AT_ONCE, HEADS_AT_ONCE
 
 MAX_PIPELINED_BYTES: Final = 16_384
-# A FIN comes from a client that left and from one that half-closed and still reads. Bytes to the first are answered
-# with RST; the second discards an interim response (RFC 9110 §15.2.1). Most responses come sooner.
-PROBE_AFTER_SECONDS: Final = 2.0
 _NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no response was written for
 
 
@@ -108,7 +105,7 @@ class ClientConnection(RespondingConnection):
         if exchange is None:  # requests wait until the client has read the responses before them
             return True
         if not exchange.status and exchange.head.minor == 1:
-            worker.loop.call_later(PROBE_AFTER_SECONDS, self._probe_client, exchange)
+            worker.loop.call_later(worker.probe_after_seconds, self._probe_client, exchange)
         self._end_request(exchange)
         return True
 
@@ -152,7 +149,7 @@ class ClientConnection(RespondingConnection):
     def _probe_client(self, exchange: Exchange) -> None:
         """Send an interim response, by which `check_disconnect` sees whether the client is there.
 
-        Called `PROBE_AFTER_SECONDS` after the end of the client's input.
+        Called `probe_after_seconds` after the end of the client's input.
         """
         if self.exchange is exchange and not exchange.status:
             self.write(CONTINUE)

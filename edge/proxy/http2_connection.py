@@ -43,9 +43,6 @@ WRITE_BYTES: Final = 262_144
 OVERDUE_AT_ONCE: Final = 8
 """Streams that are ended for lack of progress in one turn of the loop: each may cost a tenth of a millisecond."""
 
-FINAL_GOAWAY_SECONDS: Final = 1.0
-"""Behind the first: for what the client sent before it read that."""
-
 _HEAD_ENDS: Final = b"\r\n\r\n"
 _NEVER: Final = float("inf")
 
@@ -283,7 +280,7 @@ class Http2ClientConnection(AcceptedConnection):
         if self.state is READING and self._transport is not None and not self._http2.is_going_away:
             self._http2.go_away(is_final=False)
             self.flush_soon()
-            self._worker.loop.call_later(FINAL_GOAWAY_SECONDS, self._go_away)
+            self._worker.loop.call_later(self._worker.final_goaway_seconds, self._go_away)
 
     def _go_away(self) -> None:
         if self.state is READING:

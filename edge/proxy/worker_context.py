@@ -62,6 +62,10 @@ from edge.upstream.pool import Pool
 from edge.upstream.resolution import OriginResolver
 
 _SETTLE_SECONDS = 1.0
+# A FIN comes from a client that left and from one that half-closed and still reads. Bytes to the first are answered
+# with RST; the second discards an interim response (RFC 9110 §15.2.1). Most responses come sooner.
+_PROBE_AFTER_SECONDS = 2.0
+_FINAL_GOAWAY_SECONDS = 1.0  # behind the first: for what the client sent before it read that
 
 
 class ReplicaView(RecordReader, Protocol):
@@ -118,6 +122,8 @@ class WorkerContext:
         self.trusted_proxies = settings.edge_trusted_proxies
         self.idle_seconds = bounds.idle_seconds
         self.head_seconds = bounds.head_seconds
+        self.probe_after_seconds = _PROBE_AFTER_SECONDS
+        self.final_goaway_seconds = _FINAL_GOAWAY_SECONDS
         self.upstream_idle_seconds = bounds.origin_idle_seconds
         self.connection_limits = _connection_limits(settings, bounds)
         self.routes = RouteTable(

@@ -30,7 +30,7 @@ from contextlib import suppress
 from typing import Any
 
 from edge.transport.deferred_work import BYTES_AT_ONCE, RECORDS_AT_ONCE, DeferredWork
-from edge.transport.lingering import linger
+from edge.transport.lingering import ROUND_SECONDS, linger
 
 SLICE_BYTES = 16 * 1024  # also what one record carries at most (RFC 8446 §5.1)
 
@@ -369,11 +369,17 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
             self._send_close_notify()
             self._raw.close()
 
-    def linger(self) -> None:
+    def linger(self, *, round_seconds: float = ROUND_SECONDS) -> None:
         """Flush, send close_notify, and give the client time to read it, whatever it still sends."""
         if not self._is_closed:
             self._send_close_notify()
-            linger(self._loop, self._raw, self.connection_lost, input_ended=self._raw_ended)
+            linger(
+                self._loop,
+                self._raw,
+                self.connection_lost,
+                input_ended=self._raw_ended,
+                round_seconds=round_seconds,
+            )
 
     def abort(self) -> None:
         """Close at once, without close_notify."""

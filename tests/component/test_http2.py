@@ -17,9 +17,8 @@ from edge.http.error_responses import CLIENT_DISCONNECTED
 from edge.http2 import frames
 from edge.http2.errors import ErrorCode
 from edge.http2.open_streams import STREAM_WINDOW
-from edge.proxy import http2_connection
 from edge.proxy.exchange_states import FINISHED
-from edge.proxy.http2_connection import FAIR_EXCHANGES
+from edge.proxy.http2_connection import FAIR_EXCHANGES, Http2ClientConnection
 from tests.component.http2_peers import HOST, Fields, get, http2_client, post
 from tests.component.peers import Wire, answer_each, edge, origin
 from tests.unit.edge.http2.machine import split
@@ -659,10 +658,10 @@ class SlowOrigin:
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
 
-async def test_draining_announces_the_end_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http2_connection, "FINAL_GOAWAY_SECONDS", 0.0)
+async def test_draining_announces_the_end_twice(tmp_path: Path) -> None:
     script = SlowOrigin()
     async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
+        proxy.worker.final_goaway_seconds = 0.0
         proxy.replica.enrol("shop.example.com", there.url)
         proxy.change()
         slow = client.request(get(b"/slow"))
@@ -676,11 +675,9 @@ async def test_draining_announces_the_end_twice(tmp_path: Path, monkeypatch: pyt
         assert proxy.worker.is_idle()
 
 
-async def test_requests_are_served_until_the_end_is_announced_finally(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http2_connection, "FINAL_GOAWAY_SECONDS", 3600.0)  # it does not come here
+async def test_requests_are_served_until_the_end_is_announced_finally(tmp_path: Path) -> None:
     async with origin(SlowOrigin()) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
+        proxy.worker.final_goaway_seconds = 3600.0  # it does not come here
         proxy.replica.enrol("shop.example.com", there.url)
         proxy.change()
         assert (await client.exchange(get())).content == b"ok"
@@ -779,7 +776,7 @@ async def test_first_deadline_of_a_response_that_the_client_does_not_take_resets
         response = client.responses[client.request(get())]
         await client.until(lambda: len(response.content) == 10)
         (connection,) = proxy.worker.connections
-        assert isinstance(connection, http2_connection.Http2ClientConnection)
+        assert isinstance(connection, Http2ClientConnection)
         (stream,) = connection._streams()
         await until(lambda: stream.has_ended or stream.is_full)
         stream.deadline = connection.deadline = 0.0

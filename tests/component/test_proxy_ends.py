@@ -119,10 +119,7 @@ async def test_a_client_that_half_closed_still_gets_its_answer(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("version", [b"1.1", b"1.0"])
-async def test_half_closed_client_gets_its_answer_however_long_the_origin_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: bytes
-) -> None:
-    monkeypatch.setattr("edge.proxy.client_connection.PROBE_AFTER_SECONDS", 0.05)
+async def test_half_closed_client_gets_its_answer_however_long_the_origin_takes(tmp_path: Path, version: bytes) -> None:
     go = asyncio.Event()
 
     async def script(wire: Wire) -> None:
@@ -133,6 +130,7 @@ async def test_half_closed_client_gets_its_answer_however_long_the_origin_takes(
     async with origin(script) as there, edge(tmp_path) as proxy:
         proxy.replica.enrol("shop.example.com", there.url)
         proxy.change()
+        proxy.worker.probe_after_seconds = 0.05
         client = await proxy.connect()
         await client.send(GET.replace(b"HTTP/1.1", b"HTTP/" + version))
         client.writer.write_eof()

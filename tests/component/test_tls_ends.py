@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from edge.transport.lingering import ROUND_SECONDS
 from edge.transport.tls_stream import SLICE_BYTES, TlsStream
 from tests.component.tls_peers import (
     TLS12,
@@ -120,11 +121,13 @@ async def test_who_still_sends_reads_the_answer_of_one_who_lingers() -> None:
 class EarlyAnswer(Silent):
     """Answers before the request's body has come, and takes up nothing after it."""
 
+    round_seconds = ROUND_SECONDS
+
     def on_data(self, data: bytes) -> None:
         self.transport.write_last(
             b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large"
         )
-        self.transport.linger()
+        self.transport.linger(round_seconds=self.round_seconds)
 
 
 async def test_curl_reads_an_early_answer_while_it_sends_100_megabytes(tmp_path: Path) -> None:
@@ -139,9 +142,11 @@ async def test_curl_reads_an_early_answer_while_it_sends_100_megabytes(tmp_path:
             assert (done.returncode, done.stdout) == (0, b"too large")
 
 
-async def test_a_client_that_reads_only_after_its_upload_gets_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.transport.lingering._ROUND_SECONDS", 0.1)
-    async with edge(EarlyAnswer) as here:
+async def test_a_client_that_reads_only_after_its_upload_gets_the_answer() -> None:
+    class Patient(EarlyAnswer):
+        round_seconds = 0.1
+
+    async with edge(Patient) as here:
 
         def upload_then_read() -> bytes:
             with connection(here.port) as client:
@@ -153,9 +158,11 @@ async def test_a_client_that_reads_only_after_its_upload_gets_the_answer(monkeyp
         assert await in_thread(upload_then_read) == b"HTTP/1.1 413"
 
 
-async def test_a_client_that_sends_for_ever_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.transport.lingering._ROUND_SECONDS", 0.02)
-    async with edge(EarlyAnswer) as here:
+async def test_a_client_that_sends_for_ever_is_cut_off() -> None:
+    class Impatient(EarlyAnswer):
+        round_seconds = 0.02
+
+    async with edge(Impatient) as here:
 
         def upload_for_ever() -> None:
             with connection(here.port) as client:
@@ -166,13 +173,11 @@ async def test_a_client_that_sends_for_ever_is_cut_off(monkeypatch: pytest.Monke
             await in_thread(upload_for_ever)
 
 
-async def test_lingering_is_bounded_when_the_client_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.transport.lingering._ROUND_SECONDS", 0.05)
-
+async def test_lingering_is_bounded_when_the_client_never_ends() -> None:
     class Closing(Silent):
         def on_data(self, data: bytes) -> None:
             self.transport.write(b"z" * 8_000_000)  # more than the kernel takes
-            self.transport.linger()
+            self.transport.linger(round_seconds=0.05)
 
     async with edge(Closing) as here:
         client = await in_thread(lambda: connection(here.port))
