@@ -26,7 +26,10 @@ from tests.api_page import api_page
 from tests.children import ROOT
 
 HANDBOOK = Path(ROOT) / "api/handbook"
+ERROR_CODES = Path(ROOT) / "tests/error_codes.json"
 ERROR_EXAMPLES = Path(ROOT) / "tests/integration/api/error_examples.json"
+API_CODES = "<!-- api codes -->\n"
+AFTER_API_CODES = "Beside a 200 or 202"
 DASHBOARD_ACTIONS = "<!-- dashboard actions -->\n"
 EDGE_CODES = "<!-- edge codes -->\n"
 INTEGRITY = "<!-- integrity -->\n"
@@ -132,15 +135,35 @@ def edge_codes() -> str:
     return "\n".join(lines) + "\n"
 
 
-def error_examples() -> str:
-    """The examples of codes, which `tests.integration.api.test_error_examples` reproduces."""
-    lines = ["## Examples", "", "Each is what a test of the service sends, and the very answer but for its ids.", ""]
-    for code, each in json.loads(ERROR_EXAMPLES.read_text("utf-8")).items():
-        sent = "" if each["body"] is None else f"\n{json.dumps(each['body'], ensure_ascii=False)}"
-        answer = json.dumps(each["answer"], indent=2, ensure_ascii=False)
-        lines += [f"### `{code}`", "", "```http", f"{each['method']} {each['path']}{sent}"]
-        lines += ["", f"{each['status']}", answer, "```", ""]
+def api_codes() -> str:
+    """The table of the codes of the API's errors, each of which leads to its section."""
+    lines = ["| `code` | with | meaning |", "|---|---|---|"]
+    lines += [f"| [`{code}`](#{code}) | {each['with']} | {each['meaning']} |" for code, each in error_codes().items()]
+    return "\n".join(lines) + "\n"
+
+
+def each_code() -> str:
+    """A section a code: what it means, then the example that `tests.integration.api.test_error_examples` reproduces."""
+    examples = json.loads(ERROR_EXAMPLES.read_text("utf-8"))
+    lines = ["## Each code", "", "Each example is what a test of the service sends, and the very answer but for ids,"]
+    lines += ["times, and what is long and stands elsewhere (`…`).", ""]
+    for code, each in error_codes().items():
+        meaning = each["meaning"]
+        lines += [f"### `{code}`", "", f"{meaning[0].upper()}{meaning[1:]}. With {each['with']}.", ""]
+        if code in examples:
+            lines += _example(examples[code])
     return "\n".join(lines).rstrip() + "\n"
+
+
+def error_codes() -> Mapping[str, Mapping[str, str]]:
+    """Each code of the API's errors, sorted: with what it comes, and what it means."""
+    return dict(sorted(json.loads(ERROR_CODES.read_text("utf-8")).items()))
+
+
+def _example(each: Mapping[str, Any]) -> list[str]:
+    sent = "" if each["body"] is None else f"\n{json.dumps(each['body'], ensure_ascii=False)}"
+    answer = json.dumps(each["answer"], indent=2, ensure_ascii=False)
+    return ["```http", f"{each['method']} {each['path']}{sent}", "", f"{each['status']}", answer, "```", ""]
 
 
 def dashboard_actions() -> str:
@@ -168,6 +191,8 @@ def generated() -> Mapping[Path, str]:
     """The text of each page that is generated, or holds a generated table."""
     errors = HANDBOOK / "errors.md"
     before, _, _ = errors.read_text("utf-8").partition(EDGE_CODES)
+    intro, _, others = before.partition(API_CODES)
+    others = others[others.index(AFTER_API_CODES) :]
     dashboard = HANDBOOK / "dashboard.md"
     start, _, _ = dashboard.read_text("utf-8").partition(DASHBOARD_ACTIONS)
     modal = HANDBOOK / "modal.md"
@@ -179,7 +204,7 @@ def generated() -> Mapping[Path, str]:
         dashboard: f"{start}{DASHBOARD_ACTIONS}\n{dashboard_actions()}",
         HANDBOOK / "metrics.md": metrics(),
         modal: f"{head}{INTEGRITY}{pinned_script()}\n{rest[rest.index(AFTER_INTEGRITY) :]}",
-        errors: f"{before}{EDGE_CODES}\n{edge_codes()}\n{error_examples()}",
+        errors: f"{intro}{API_CODES}\n{api_codes()}\n{others}{EDGE_CODES}\n{edge_codes()}\n{each_code()}",
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -134,3 +135,24 @@ def test_each_code_of_an_error_has_one_address(loaded: handbook.Handbook) -> Non
     anchors = re.findall(r' id="([^"]+)"', html)
     assert len(anchors) == len(set(anchors))
     assert {"not_eligible", "not_enrolled", "enrolled_too_often", "blocked", "of-the-api"} <= set(anchors)
+
+
+def test_the_codes_of_the_api_are_sorted_and_each_leads_to_its_meaning_then_its_example() -> None:
+    text = (HANDBOOK / "errors.md").read_text("utf-8")
+    rows = re.findall(r"^\| \[`(\w+)`\]\(#(\w+)\) \| .+ \| (.+) \|$", text, re.MULTILINE)
+    codes = [code for code, _, _ in rows]
+    assert codes == sorted(reference.error_codes())
+    assert [target for _, target, _ in rows] == codes
+    examples = json.loads(reference.ERROR_EXAMPLES.read_text("utf-8"))
+    sections = dict(re.findall(r"^### `(\w+)`\n\n(.+?)(?=\n### |\Z)", text, re.MULTILINE | re.DOTALL))
+    assert list(sections) == codes
+    for code, _, meaning in rows:
+        first, _, rest = sections[code].partition("\n")
+        assert first.casefold().startswith(meaning.casefold()), code
+        assert ("```http" in rest) == (code in examples), code
+    assert set(examples) <= set(codes)
+
+
+def test_a_link_to_a_code_leads_to_its_section(loaded: handbook.Handbook) -> None:
+    html = loaded.show("errors") or ""
+    assert [code for code in reference.error_codes() if f'<h3 id="{code}">' not in html] == []
