@@ -17,4 +17,7 @@ under test judges it. Each of these should be 0:
     flows                 of the connect modal that were lost, or do not come to their end
     webhooks              events that did not arrive, or that are of no event
     replicas, leases      servers of Postgres that differ, edges without a lease or behind, claims that nobody works on
+
+``--only restored-backup`` replaces all servers by a backup of a while ago: what was written after the backup is gone,
+and nothing else may be.
 """

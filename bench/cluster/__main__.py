@@ -20,7 +20,7 @@ import bench.cluster
 from bench import output
 from bench.cluster.checker import Verdict
 from bench.cluster.history import History
-from bench.cluster.nemesis import FAULTS
+from bench.cluster.nemesis import FAULTS, LOSING
 from bench.cluster.network import enter_namespaces
 from bench.cluster.patroni import missing_programs
 from bench.cluster.running import run
@@ -61,7 +61,9 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=float, default=3.0, help="how long things fail (3)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="for the same faults")
-    parser.add_argument("--only", nargs="+", default=(), choices=FAULTS, help="these faults, each at least once")
+    parser.add_argument(
+        "--only", nargs="+", default=(), choices=(*FAULTS, *LOSING), help="these faults, each at least once"
+    )
     parser.add_argument("--asynchronous", action="store_true", help="Postgres does not wait for a standby")
     parser.add_argument("--loopback", action="store_true", help="use no network namespaces")
     parser.add_argument("--directory", type=Path, default=Path("/var/tmp"), help="for its files (/var/tmp)")

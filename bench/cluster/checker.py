@@ -70,7 +70,7 @@ def explain(writes: list[Operation], value: str | None, began: float, ended: flo
     return found
 
 
-def judge_reads(history: History, verdict: Verdict, *, is_synchronous: bool) -> None:
+def judge_reads(history: History, verdict: Verdict, *, is_lossless: bool) -> None:
     """Judge what partners read at the API: the last write, and none that was answered with success before is lost."""
     verdict.ask("lost writes")
     verdict.ask("impossible reads")
@@ -86,9 +86,9 @@ def judge_reads(history: History, verdict: Verdict, *, is_synchronous: bool) -> 
             assert found.superseded_by is not None
             lost.append((found.superseded_by, read))
     for write, read in lost:
-        if is_synchronous or not _is_of_a_lost_tail(history, write, read):
+        if is_lossless or not _is_of_a_lost_tail(history, write, read):
             verdict.add("lost writes", f"{write}\n    was lost at {read}", history.around(write.ended, write.domain))
-    verdict.figures["writes lost with a tail"] = "0" if is_synchronous else f"{len({id(write) for write, _ in lost})}"
+    verdict.figures["writes lost with a tail"] = "0" if is_lossless else f"{len({id(write) for write, _ in lost})}"
 
 
 def _is_of_a_lost_tail(history: History, write: Operation, read: Operation) -> bool:
@@ -97,12 +97,14 @@ def _is_of_a_lost_tail(history: History, write: Operation, read: Operation) -> b
     It does if nothing was kept that began after the lost write's answer and was answered before the failover began.
     """
     for fault in history.faults:
-        if not fault.takes_primary or not write.ended <= fault.ended or read.ended < fault.began:
+        is_between = fault.lost_from <= write.ended <= fault.ended
+        if not fault.takes_primary or not is_between or read.ended < fault.began:
             continue
         kept = [
             seen
             for seen in history.of("read")
             if seen.outcome == "ok" and seen.began > fault.ended and seen.domain != write.domain
+            if seen.value is not None  # which is so after a removal and before an enrolment
             for other in history.of("write", seen.domain)
             if other.value == seen.value
             and other.outcome == "ok"
@@ -115,7 +117,7 @@ def _is_of_a_lost_tail(history: History, write: Operation, read: Operation) -> b
 
 
 def judge_visits(
-    history: History, verdict: Verdict, steady: Iterable[str], *, max_age_seconds: float, is_synchronous: bool = True
+    history: History, verdict: Verdict, steady: Iterable[str], *, max_age_seconds: float, is_lossless: bool = True
 ) -> None:
     """Judge what visitors saw: a route that was current, or an edge that admits that its copy is old.
 
@@ -141,7 +143,7 @@ def judge_visits(
             verdict.add("impossible visits", f"{visit}", history.around(visit.began, visit.domain))
             continue
         later = found.superseded_by
-        if later is not None and not is_synchronous and _is_of_a_lost_tail(history, later, visit):
+        if later is not None and not is_lossless and _is_of_a_lost_tail(history, later, visit):
             continue
         oldest = max(oldest, found.stale_seconds)
         if found.stale_seconds > max_age_seconds + READINESS_SECONDS and _was_ready(readiness, visit):
@@ -154,7 +156,7 @@ def judge_visits(
     }
 
 
-def judge_writes(history: History, verdict: Verdict, *, is_synchronous: bool) -> None:
+def judge_writes(history: History, verdict: Verdict, *, is_lossless: bool) -> None:
     """Judge refused writes, and flows that did not end; add counts, and how long no write succeeded.
 
     Without synchronous replication a failover may take what they are about.
@@ -168,11 +170,11 @@ def judge_writes(history: History, verdict: Verdict, *, is_synchronous: bool) ->
     verdict.figures["flows of the modal finished"] = f"{sum(each.outcome == 'ok' for each in flows)}"
     verdict.ask("flows")
     for each in flows:
-        if each.outcome != "ok" and (is_synchronous or not history.may_have_lost(each)):
+        if each.outcome != "ok" and (is_lossless or not history.may_have_lost(each)):
             verdict.add("flows", f"{each}", history.around(each.ended, each.domain))
     verdict.ask("writes refused without reason")
     for each in writes:
-        if each.outcome == "refused" and (is_synchronous or not history.may_have_lost(each)):
+        if each.outcome == "refused" and (is_lossless or not history.may_have_lost(each)):
             words, about = f"{each}", history.around(each.ended, each.domain)
             verdict.add("writes refused without reason", words, about)
     done = sorted(each.ended for each in writes if each.outcome == "ok")

@@ -46,7 +46,7 @@ async def agree(world: ClusterWorld, history: History) -> None:
                         history.held.append(f"{history.now:.2f} {edge.name}")
 
 
-async def come_to_rest(world: ClusterWorld, history: History, verdict: Verdict, *, is_synchronous: bool) -> None:
+async def come_to_rest(world: ClusterWorld, history: History, verdict: Verdict, *, is_lossless: bool) -> None:
     """Wait until no order and no delivery is under way, and every edge has a lease and has applied everything."""
     verdict.ask("work that nobody does")
     verdict.ask("leases")
@@ -64,7 +64,7 @@ async def come_to_rest(world: ClusterWorld, history: History, verdict: Verdict, 
         except TimeoutError:
             verdict.add(question, f"{found} after {_REST_SECONDS:g} seconds, {wanted} is right")
     verdict.figures["copies of edges that waited for the operator"] = f"{len(history.held)}"
-    if is_synchronous and history.held:
+    if is_lossless and history.held:
         verdict.add("replicas", f"edges had applied what the database lost: {', '.join(history.held)}")
 
 
@@ -78,7 +78,7 @@ async def _ask(world: ClusterWorld, query: str) -> Any:
         return "no answer"
 
 
-async def judge_ending(clients: Clients, verdict: Verdict, *, is_synchronous: bool) -> None:
+async def judge_ending(clients: Clients, verdict: Verdict, *, is_lossless: bool) -> None:
     """Judge certificates, webhooks, replicas, and what each edge serves."""
     world = clients.world
     async with world.database.connection() as connection:
@@ -92,8 +92,8 @@ async def judge_ending(clients: Clients, verdict: Verdict, *, is_synchronous: bo
         placed = await connection.fetch("select state, count(*) as n from ca_ledger where kind = 'order' group by 1")
         ledger = {row["state"]: row["n"] for row in placed}
     valid = {row["domain"]: row["n"] for row in rows}
-    _judge_certificates(clients, verdict, enrolled, valid, ledger, is_synchronous=is_synchronous)
-    _judge_webhooks(world, verdict, {row["id"]: row["status"] for row in events}, is_synchronous=is_synchronous)
+    _judge_certificates(clients, verdict, enrolled, valid, ledger, is_lossless=is_lossless)
+    _judge_webhooks(world, verdict, {row["id"]: row["status"] for row in events}, is_lossless=is_lossless)
     await _judge_edges(clients, verdict, enrolled)
     await _judge_servers(world, verdict)
 
@@ -105,7 +105,7 @@ def _judge_certificates(
     valid: dict[str, int],
     ledger: dict[str, int],
     *,
-    is_synchronous: bool,
+    is_lossless: bool,
 ) -> None:
     """Judge that each domain has one certificate, and that the CA was asked for no more than was counted."""
     question = "certificates"
@@ -117,7 +117,7 @@ def _judge_certificates(
             )
     made = max(map(int, re.findall(r"There are now (\d+) orders in the db", clients.world.pebble.log())), default=0)
     counted = sum(ledger.values())
-    if is_synchronous and not ledger.get("placed", 0) <= made <= counted:  # else a lost tail may have had some
+    if is_lossless and not ledger.get("placed", 0) <= made <= counted:  # else a lost tail may have had some
         verdict.add(question, f"Pebble made {made} orders, the ledger has {ledger}")
     posts = sum(each.detail.startswith("POST") for each in clients.history.of("write"))
     faults = len(clients.history.faults)
@@ -126,14 +126,14 @@ def _judge_certificates(
     verdict.figures["enrolments, orders at Pebble, in the ledger"] = f"{posts}, {made}, {counted}"
 
 
-def _judge_webhooks(world: ClusterWorld, verdict: Verdict, events: dict[str, str], *, is_synchronous: bool) -> None:
+def _judge_webhooks(world: ClusterWorld, verdict: Verdict, events: dict[str, str], *, is_lossless: bool) -> None:
     """Judge that each event arrived, and nothing that is none, unless a lost tail had it."""
     verdict.ask("webhooks")
     received = [delivery.headers.get("webhook-id", "") for delivery in world.sink.deliveries]
     for event, status in events.items():
         if event not in received and status != "superseded":
             verdict.add("webhooks", f"{event} never arrived: {status or 'it has no delivery'}")
-    for stranger in set(received) - set(events) if is_synchronous else ():
+    for stranger in set(received) - set(events) if is_lossless else ():
         verdict.add("webhooks", f"{stranger} arrived, and is no event")
     verdict.figures["events, and webhooks received"] = f"{len(events)}, {len(received)}"
 

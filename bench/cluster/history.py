@@ -49,6 +49,8 @@ class Fault:
     ended: float = float("inf")
     takes_primary: bool = False
     """Whether the primary may be another one afterwards."""
+    lost_from: float = 0.0
+    """What was answered before this second, the fault may not have lost."""
 
     def __str__(self) -> str:
         return f"{self.began:7.2f} to {self.ended:7.2f}  {self.what}"
@@ -80,9 +82,9 @@ class History:
         operation.ended, operation.outcome, operation.detail = self.now, outcome, detail
 
     @contextmanager
-    def fault(self, what: str, *hits: str, takes_primary: bool = False) -> Iterator[Fault]:
+    def fault(self, what: str, *hits: str, takes_primary: bool = False, lost_from: float = 0.0) -> Iterator[Fault]:
         """Note a fault that lasts for the block."""
-        fault = Fault(what, frozenset(hits), self.now, takes_primary=takes_primary)
+        fault = Fault(what, frozenset(hits), self.now, takes_primary=takes_primary, lost_from=lost_from)
         self.faults.append(fault)
         try:
             yield fault

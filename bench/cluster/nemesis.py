@@ -38,8 +38,11 @@ FAULTS = (
     "power-loss",
     "freeze-primary",
     "switch-over",
+    "freeze-etcd",
     *_OF_NAMESPACES,
 )
+LOSING = ("restored-backup",)
+"""Faults that come only where they are asked for: they lose what was written, synchronous or not."""
 
 
 @dataclass
@@ -78,7 +81,10 @@ class Nemesis:
     def _possible(self) -> list[str]:
         """Return the faults that can be made here."""
         impossible = set() if self.world.network.has_namespaces else set(_OF_NAMESPACES)
-        return [name for name in FAULTS if name not in impossible and (name != "wrong-clock" or _FAKETIME.exists())]
+        if not _FAKETIME.exists():
+            impossible.add("wrong-clock")
+        names = (*FAULTS, *(name for name in LOSING if name in self.only))
+        return [name for name in names if name not in impossible]
 
     # Roles ------------------------------------------------------------------------------------------------
 
@@ -174,6 +180,23 @@ class Nemesis:
         async with self._at_primary("switchover from"):
             await self.world.postgres.switch_over()
 
+    async def _freeze_etcd(self) -> None:
+        """Stop what Patroni agrees by; the primary steps down when it cannot renew its lease."""
+        seconds = self.random.uniform(2.0, 15.0)
+        async with self._at_primary(f"SIGSTOP of etcd for {seconds:.0f} s, which gives its lease to"):
+            self.world.postgres.etcd.send_signal(signal.SIGSTOP)
+            await asyncio.sleep(seconds)
+            self.world.postgres.etcd.send_signal(signal.SIGCONT)
+
+    async def _restored_backup(self) -> None:
+        """Go back to a backup, as after the loss of every server; what was written after it is gone."""
+        backup, taken = self.world.directory / f"backup{self.done.get('restored-backup', 0)}", self.history.now
+        await self.world.postgres.back_up(backup)
+        await asyncio.sleep(self.random.uniform(15.0, 30.0))
+        what = f"a backup of {self.history.now - taken:.0f} s ago is restored in place of"
+        async with self._at_primary(what, lost_from=taken) as primary:
+            await self.world.postgres.restore(backup, primary)
+
     async def _isolate_primary(self) -> None:
         await self._part_primary("is cut off from everything", is_deaf_only=False)
 
@@ -206,16 +229,17 @@ class Nemesis:
             filler.unlink()
 
     @contextlib.asynccontextmanager
-    async def _at_primary(self, what: str) -> AsyncIterator[Member]:
+    async def _at_primary(self, what: str, *, lost_from: float = 0.0) -> AsyncIterator[Member]:
         """Note a fault of the primary that lasts until all servers run again."""
         primary = await self.world.postgres.until_primary()
-        with self._note(f"{what} {primary.name}, the primary", primary.name, takes_primary=True):
+        self.on_fault(words := f"{what} {primary.name}, the primary")
+        with self.history.fault(words, primary.name, takes_primary=True, lost_from=lost_from):
             yield primary
             await self.world.postgres.until_whole()
 
-    def _note(self, what: str, *hits: str, takes_primary: bool = False) -> contextlib.AbstractContextManager[object]:
+    def _note(self, what: str, *hits: str) -> contextlib.AbstractContextManager[object]:
         self.on_fault(what)
-        return self.history.fault(what, *hits, takes_primary=takes_primary)
+        return self.history.fault(what, *hits)
 
 
 async def _start(process: RoleProcess) -> None:

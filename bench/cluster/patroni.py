@@ -7,6 +7,7 @@ for Patroni's word for it differs between its versions.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import os
@@ -15,13 +16,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from bench.cluster.network import Machine
+from bench.cluster.network import Machine, run_command
 from bench.process_tree import descendants
 from common.db.session import open_session
 from common.errors import DatabaseUnavailable, OperatorError
@@ -112,7 +113,8 @@ class PatroniCluster:
 
     members: list[Member]
     session: aiohttp.ClientSession
-    history: list[str] = field(default_factory=list)
+    etcd: subprocess.Popen[bytes]
+    etcd_url: str
 
     @property
     def dsn(self) -> str:
@@ -167,6 +169,43 @@ class PatroniCluster:
             async with self.session.post(url, json=body, timeout=timeout) as answer:
                 await answer.read()
 
+    async def back_up(self, target: Path) -> None:
+        """Copy the primary's data directory to `target`, as its physical backup.
+
+        Raises: `OperatorError`.
+        """
+        primary = await self.until_primary()
+        program = f"{_binaries()}/pg_basebackup"
+        await asyncio.to_thread(run_command, program, "--checkpoint=fast", "-D", str(target), "-d", primary.dsn)
+
+    async def restore(self, backup: Path, member: Member) -> None:
+        """Put that backup in the place of everything, as an operator does who has nothing else left.
+
+        All servers end, what Patroni remembers in etcd goes, and the others copy the one that has the backup.
+
+        Raises: `OperatorError`.
+        """
+        for each in self.members:
+            each.power_off()
+            await asyncio.to_thread(shutil.rmtree, each.data)
+        await asyncio.to_thread(run_command, "cp", "-a", f"{backup}/", str(member.data))
+        if os.geteuid() == 0:
+            await asyncio.to_thread(run_command, "chown", "-R", _USER, str(member.data))
+        await self._forget()
+        member.start()
+        await self.until_primary()
+        for each in self.members:
+            if each is not member:
+                each.start()
+
+    async def _forget(self) -> None:
+        """Remove all that Patroni keeps in etcd (its JSON interface takes the first and the last key in Base64)."""
+        first, beyond = (base64.b64encode(key).decode() for key in (b"/service/frontage/", b"/service/frontage0"))
+        url, body = f"{self.etcd_url}/v3/kv/deleterange", {"key": first, "range_end": beyond}
+        async with self.session.post(url, json=body) as answer:
+            if answer.status != 200:
+                raise OperatorError(f"etcd: {answer.status} {await answer.text()}")
+
 
 async def ask(member: Member, query: str, *arguments: Any) -> Any:
     """Return the value of a query at this server alone.
@@ -199,7 +238,7 @@ async def running_patroni(
     etcd = _start_etcd(directory, lab, client, peer)
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS)) as session:
         members = [Member(machine, port, rest_port, directory / machine.name) for machine in machines]
-        cluster = PatroniCluster(members, session)
+        cluster = PatroniCluster(members, session, etcd, f"http://{lab.address}:{client}")
         try:
             for member in members:
                 member.home.mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ from bench.cluster.checker import Verdict, judge_reads, judge_visits, judge_writ
 from bench.cluster.clients import Clients
 from bench.cluster.ending import come_to_rest, judge_ending
 from bench.cluster.history import History
-from bench.cluster.nemesis import Nemesis
+from bench.cluster.nemesis import LOSING, Nemesis
 from bench.cluster.world import READY_MAX_AGE_SECONDS, cluster_world
 
 
@@ -30,6 +30,7 @@ async def run(
     Raises: `OperatorError` when something does not recover.
     """
     random, verdict = Random(seed), Verdict()
+    is_lossless = is_synchronous and not set(only) & set(LOSING)
     on_step("everything starts", 0.0)
     async with cluster_world(directory, has_namespaces=has_namespaces, is_synchronous=is_synchronous) as world:
         history = History()
@@ -46,10 +47,10 @@ async def run(
         finally:
             clients.quiet.set()
             await working
-        await come_to_rest(world, history, verdict, is_synchronous=is_synchronous)
-        await judge_ending(clients, verdict, is_synchronous=is_synchronous)
-    judge_writes(history, verdict, is_synchronous=is_synchronous)
-    judge_reads(history, verdict, is_synchronous=is_synchronous)
-    judge_visits(history, verdict, clients.steady, max_age_seconds=READY_MAX_AGE_SECONDS, is_synchronous=is_synchronous)
+        await come_to_rest(world, history, verdict, is_lossless=is_lossless)
+        await judge_ending(clients, verdict, is_lossless=is_lossless)
+    judge_writes(history, verdict, is_lossless=is_lossless)
+    judge_reads(history, verdict, is_lossless=is_lossless)
+    judge_visits(history, verdict, clients.steady, max_age_seconds=READY_MAX_AGE_SECONDS, is_lossless=is_lossless)
     verdict.figures["faults"] = ", ".join(f"{count} {name}" for name, count in sorted(nemesis.done.items()))
     return history, verdict

@@ -62,11 +62,11 @@ def test_refused_write_explains_nothing_and_an_unanswered_attempt_may_come_late(
     assert found.stale_seconds == 0
 
 
-def judged(*operations: Operation, faults: tuple[Fault, ...] = (), is_synchronous: bool = True) -> Verdict:
+def judged(*operations: Operation, faults: tuple[Fault, ...] = (), is_lossless: bool = True) -> Verdict:
     history, verdict = History(operations=list(operations), faults=list(faults)), Verdict()
-    judge_reads(history, verdict, is_synchronous=is_synchronous)
-    judge_visits(history, verdict, [DOMAIN], max_age_seconds=10, is_synchronous=is_synchronous)
-    judge_writes(history, verdict, is_synchronous=is_synchronous)
+    judge_reads(history, verdict, is_lossless=is_lossless)
+    judge_visits(history, verdict, [DOMAIN], max_age_seconds=10, is_lossless=is_lossless)
+    judge_writes(history, verdict, is_lossless=is_lossless)
     return verdict
 
 
@@ -93,11 +93,18 @@ def test_without_synchronous_replication_only_a_tail_may_be_lost(is_kept: bool) 
     failover = Fault("a failover", frozenset({"db1"}), 23, 26, takes_primary=True)
     later = [op("write", "w1", 21, domain="other.example"), op("read", "w1", 30, domain="other.example")]
 
-    verdict = judged(
-        *WRITES, op("read", "v2", 28), *(later if is_kept else ()), faults=(failover,), is_synchronous=False
-    )
+    verdict = judged(*WRITES, op("read", "v2", 28), *(later if is_kept else ()), faults=(failover,), is_lossless=False)
 
     assert wrong(verdict) == ({"lost writes": 1} if is_kept else {})
+
+
+@pytest.mark.parametrize(("taken", "count"), [(19, 0), (22, 1)])
+def test_restored_backup_may_lose_only_what_was_answered_after_it_was_taken(taken: float, count: int) -> None:
+    restore = Fault("a backup is restored", frozenset({"db1"}), 40, 50, takes_primary=True, lost_from=taken)
+
+    verdict = judged(*WRITES, op("read", "v2", 52), faults=(restore,), is_lossless=False)
+
+    assert wrong(verdict) == ({"lost writes": 1} if count else {})
 
 
 @pytest.mark.parametrize(("said", "count"), [("ok", 1), ("refused", 0)])
@@ -107,12 +114,12 @@ def test_old_answer_is_wrong_unless_the_edge_says_that_its_copy_is_old(said: Out
     assert judged(*WRITES, op("visit", "v2", 40), *ready).wrong["stale answers"] == count
 
 
-@pytest.mark.parametrize(("is_synchronous", "count"), [(True, 1), (False, 0)])
-def test_old_answer_is_right_where_the_write_after_it_is_of_a_lost_tail(is_synchronous: bool, count: int) -> None:
+@pytest.mark.parametrize(("is_lossless", "count"), [(True, 1), (False, 0)])
+def test_old_answer_is_right_where_the_write_after_it_is_of_a_lost_tail(is_lossless: bool, count: int) -> None:
     failover = Fault("a failover", frozenset({"db1"}), 21, 38, takes_primary=True)
     seen = [op("ready", None, 38), op("visit", "v2", 40), op("ready", None, 42)]
 
-    verdict = judged(*WRITES, *seen, faults=(failover,), is_synchronous=is_synchronous)
+    verdict = judged(*WRITES, *seen, faults=(failover,), is_lossless=is_lossless)
 
     assert verdict.wrong["stale answers"] == count
 
@@ -124,11 +131,11 @@ def test_failed_request_is_excused_by_a_fault_of_its_own_edge(hits: str, count: 
     assert judged(*WRITES, op("visit", None, 30, outcome="failed"), faults=(fault,)).wrong["failed requests"] == count
 
 
-@pytest.mark.parametrize(("is_synchronous", "found"), [(True, {"writes refused without reason": 1}), (False, {})])
+@pytest.mark.parametrize(("is_lossless", "found"), [(True, {"writes refused without reason": 1}), (False, {})])
 def test_refused_write_is_a_finding_unless_a_failover_took_what_it_is_about(
-    is_synchronous: bool, found: dict[str, int]
+    is_lossless: bool, found: dict[str, int]
 ) -> None:
     failover = Fault("a failover", frozenset({"db1"}), 3, 6, takes_primary=True)
     refused = op("write", "v1", 8, outcome="refused")
 
-    assert wrong(judged(refused, faults=(failover,), is_synchronous=is_synchronous)) == found
+    assert wrong(judged(refused, faults=(failover,), is_lossless=is_lossless)) == found
