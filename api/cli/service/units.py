@@ -108,13 +108,16 @@ _CONTAINER = Template("""\
 # frontage.env has one FRONTAGE_NAME=value a line, without quotes: podman and docker would make them part of the value.
 # A volume belongs to one container; an edge keeps its routes there. An upgrade is a new image: migrate, then stop and
 # start one container after another. What it is made of (packages, versions, licences):
-# podman run --rm --entrypoint cat frontage /opt/frontage/packages.json
+# podman run --rm --entrypoint cat frontage /opt/frontage/sbom.cdx.json
 # More than one of each: `frontage service print --compose` and `--kubernetes`.
 FROM docker.io/library/python:3.13-slim AS build
 COPY . /source
 RUN python -m venv /opt/frontage \\
-    && /opt/frontage/bin/pip install --no-cache-dir --constraint /source/.ci/constraints.txt /source \\
-    && /opt/frontage/bin/pip inspect --local > /opt/frontage/packages.json
+    && /opt/frontage/bin/pip install --no-cache-dir --constraint /source/.ci/constraints.txt '/source[otlp]'
+RUN python -m venv /opt/lister \\
+    && /opt/lister/bin/pip install --no-cache-dir 'cyclonedx-bom==7.*' \\
+    && /opt/lister/bin/cyclonedx-py environment --pyproject /source/pyproject.toml \\
+        --output-file /opt/frontage/sbom.cdx.json /opt/frontage/bin/python
 
 FROM docker.io/library/python:3.13-slim
 RUN useradd --system --uid $user_id --home-dir /var/lib/frontage frontage \\
