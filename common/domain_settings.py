@@ -18,7 +18,8 @@ class DomainSettings:
 
     `root_path_access` is Power's. `redirect_to` is Secure's; in a change, the empty text ends the redirect. `metadata`
     are the application's notes (`common.metadata`), `visitors` its rules for visitors as they are kept
-    (`common.visitors`); in a change, each takes the place of all of before.
+    (`common.visitors`), `response_policy` what its responses carry before what its application's do, under the API's
+    names; in a change, each takes the place of all of before.
     """
 
     application_url: str | None = None
@@ -26,6 +27,7 @@ class DomainSettings:
     redirect_to: str | None = None
     metadata: Mapping[str, str] | None = None
     visitors: Mapping[str, Any] | None = None
+    response_policy: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> DomainSettings:
@@ -62,10 +64,11 @@ _JSON_NAMES: Final = {
     "redirect_to": "redirectTo",
     "metadata": "metadata",
     "visitors": "visitors",
+    "response_policy": "responsePolicy",
 }
 
 
-_ONLY_GIVEN: Final = ("metadata", "visitors")
+_ONLY_GIVEN: Final = ("metadata", "visitors", "responsePolicy")
 
 
 def _frozen(value: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from api.answers.application import Hsts
+from api.rules.response_policy import Compression, ReferrerPolicy
 from common.db.domain_pages import ListedDomain
 
 ProductStatus = Literal["active", "inactive"]
@@ -52,6 +54,17 @@ class VisitorRules(TypedDict):
     """The oldest version of TLS that is spoken; null: its application's."""
 
 
+class DomainResponsePolicy(TypedDict):
+    """What a domain states of what its responses carry; null: its application's applies."""
+
+    hsts: Hsts | Literal["off"] | None
+    nosniff: bool | None
+    referrerPolicy: ReferrerPolicy | Literal["off"] | None
+    compression: Compression | None
+    fields: Mapping[str, str]
+    """Others, by name, beside the application's; an empty text: not sent."""
+
+
 class DomainDetails(TypedDict):
     """The id, times and certificate of a powered or secured domain."""
 
@@ -65,6 +78,8 @@ class DomainDetails(TypedDict):
     """The application's notes; empty where it keeps none."""
     visitors: VisitorRules | None
     """Who may visit, how often, and over which TLS; null without such rules."""
+    responsePolicy: DomainResponsePolicy | None
+    """What responses carry before what the application states; null where all of it is the application's."""
 
 
 def details(domain: ListedDomain) -> DomainDetails:
@@ -79,6 +94,7 @@ def details(domain: ListedDomain) -> DomainDetails:
         "certificate": certificate,
         "metadata": {**(domain.metadata or {})},
         "visitors": _visitors(domain.visitors),
+        "responsePolicy": _response_policy(domain.response_policy),
     }
 
 
@@ -90,6 +106,23 @@ def _visitors(kept: Mapping[str, Any] | None) -> VisitorRules | None:
         rate = {"requests": limit["requests"], "seconds": limit.get("seconds", 1)}
     allow, deny = list(kept.get("allow", ())), list(kept.get("deny", ()))
     return {"allow": allow, "deny": deny, "rateLimit": rate, "minimumTls": kept.get("minimumTls")}
+
+
+def _response_policy(kept: Mapping[str, Any] | None) -> DomainResponsePolicy | None:
+    if kept is None:
+        return None
+    given = kept.get("hsts")
+    hsts: Hsts | Literal["off"] | None = None if isinstance(given, Mapping) else given
+    if isinstance(given, Mapping):
+        subdomains, preload = (given.get(name, False) for name in ("includeSubDomains", "preload"))
+        hsts = {"maxAge": given["maxAge"], "includeSubDomains": subdomains, "preload": preload}
+    return {
+        "hsts": hsts,
+        "nosniff": kept.get("nosniff"),
+        "referrerPolicy": kept.get("referrerPolicy"),
+        "compression": kept.get("compression"),
+        "fields": kept.get("fields", {}),
+    }
 
 
 def _id(domain: ListedDomain) -> str:

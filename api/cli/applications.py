@@ -194,15 +194,14 @@ def _response_policy(text: str | None) -> dict[str, object]:
     """Read the API's `responsePolicy`; an empty text stands for none of it. Raises: `OperatorError`."""
     from api.errors import INVALID_BODY, Refused
     from api.rules.application_settings import InvalidSetting
-    from api.schemas.application import ResponsePolicyBody
     from api.schemas.bodies import parse_body
-    from api.services.applications import read_response_policy
+    from api.schemas.response_policy import ResponsePolicyBody
 
     if text is None:
         return {}
     try:
         body = parse_body(text.encode(), ResponsePolicyBody, INVALID_BODY)
-        return {"response_policy": read_response_policy(body) or ""}
+        return {"response_policy": body.stored() or ""}
     except (Refused, InvalidSetting) as error:
         raise OperatorError(f"--response-policy: {getattr(error, 'hint', None) or error}") from error
 

@@ -30,6 +30,7 @@ _OPTIONS = {
     "redirectTo": "--redirect-to",
     "metadata": "--metadata",
     "visitors": "--visitors",
+    "responsePolicy": "--response-policy",
     "dnsRecords": "--record",
     "userId": "--user-id",
 }
@@ -55,12 +56,13 @@ def json_object(given: str | None) -> str | None:
     return given
 
 
-def read_rules(metadata: list[str] | None, visitors: str | None) -> dict[str, Any]:
-    """Return the notes and the rules for visitors as a row has them; None for what is not given."""
+def read_rules(metadata: list[str] | None, visitors: str | None, response_policy: str | None) -> dict[str, Any]:
+    """Return the notes and rules of a domain as a row has them; None for what is not given."""
     import json
 
     notes = dict(each.split("=", 1) for each in metadata) if metadata else None
-    return {"metadata": notes, "visitors": None if visitors is None else json.loads(visitors)}
+    objects = {"visitors": visitors, "responsePolicy": response_policy}
+    return {"metadata": notes} | {name: None if text is None else json.loads(text) for name, text in objects.items()}
 
 
 DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name.")]
@@ -76,6 +78,16 @@ MetadataOption = Annotated[
 VisitorsOption = Annotated[
     str | None,
     typer.Option(metavar="JSON", help="Rules for visitors, as the API's visitors; {} ends them.", callback=json_object),
+]
+
+
+ResponsePolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON",
+        help="What responses carry before what the application states, as the API's responsePolicy; {} ends it.",
+        callback=json_object,
+    ),
 ]
 
 
@@ -98,12 +110,13 @@ def power(
     ] = None,
     metadata: MetadataOption = None,
     visitors: VisitorsOption = None,
+    response_policy: ResponsePolicyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Serve the application on a domain, or change how; a monitor asks the DNS, then orders the certificate."""
     paths = root_path_access or None
     fields = {"domain": domain, "applicationUrl": application_url, "powerRootPathAccess": paths}
-    _enrol("power", application, fields | read_rules(metadata, visitors), as_json=as_json)
+    _enrol("power", application, fields | read_rules(metadata, visitors, response_policy), as_json=as_json)
 
 
 def secure(
@@ -115,11 +128,12 @@ def secure(
     redirect_to: Annotated[str | None, typer.Option(help="Where to send all visitors instead.")] = None,
     metadata: MetadataOption = None,
     visitors: VisitorsOption = None,
+    response_policy: ResponsePolicyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a domain HTTPS in front of its origin, or change it; a monitor asks the DNS, then orders the certificate."""
     fields = {"domain": domain, "applicationUrl": application_url, "redirectTo": redirect_to}
-    _enrol("secure", application, fields | read_rules(metadata, visitors), as_json=as_json)
+    _enrol("secure", application, fields | read_rules(metadata, visitors, response_policy), as_json=as_json)
 
 
 def monitor(

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli.enrolment import ApplicationOption, DomainArgument, MetadataOption, VisitorsOption, name_of, read_rules
+from api.cli.enrolment import (
+    ApplicationOption,
+    DomainArgument,
+    MetadataOption,
+    ResponsePolicyOption,
+    VisitorsOption,
+    name_of,
+    read_rules,
+)
 from api.cli.printing import AsJson, print_json, print_result
 from common.errors import OperatorError
 
@@ -30,6 +38,7 @@ def prepare(
     redirect_to: Annotated[str | None, typer.Option(help="Secure: where to send all visitors instead.")] = None,
     metadata: MetadataOption = None,
     visitors: VisitorsOption = None,
+    response_policy: ResponsePolicyOption = None,
     await_dns: Annotated[
         bool,
         typer.Option("--await-dns", help="Serve nothing of it before its DNS leads here, and add it by itself then."),
@@ -51,7 +60,7 @@ def prepare(
         "applicationUrl": application_url,
         "powerRootPathAccess": root_path_access or None,
         "redirectTo": redirect_to,
-        **read_rules(metadata, visitors),
+        **read_rules(metadata, visitors, response_policy),
     }
 
     async def work(services: CommandServices) -> PreparedDomain:

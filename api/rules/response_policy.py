@@ -1,10 +1,11 @@
-"""What an application may have its domains' responses carry, as it is stored and as edges read it.
+"""What an application, or one of its domains, may have responses carry, as it is stored and as edges read it.
 
 Rules
     a field is added where the origin's response has none of that name, so an origin's own word stands
     what frames a message, keeps a connection, sets cookies or redirects is the origin's alone
     HSTS for names beneath a customer's domain, or for ever (preload), is about names that this service does not serve:
         the partner states that each customer has agreed
+    what a domain states holds before what its application states, each part and each other field by itself
 """
 
 from __future__ import annotations
@@ -73,6 +74,16 @@ def read_policy(
     if fields:
         stored["fields"] = _read_fields(fields)
     return stored or None
+
+
+def check_domain_policy(hsts: Hsts | None, fields: Mapping[str, str]) -> None:
+    """Refuse what a domain may not state; a field with an empty value is one that it does not send.
+
+    Raises: `InvalidSetting`.
+    """
+    if hsts is not None:
+        _read_hsts(hsts)
+    _read_fields({name: value or "-" for name, value in fields.items()})
 
 
 def _read_hsts(hsts: Hsts) -> dict[str, Any]:

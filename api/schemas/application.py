@@ -13,34 +13,12 @@ from pydantic.alias_generators import to_camel
 
 from api.rules.application_settings import MOST_ROOT_PATHS
 from api.rules.application_tokens import SecretChange, ServiceAuthChange
-from api.rules.response_policy import LONGEST_HSTS_SECONDS, MOST_FIELDS, Compression, ReferrerPolicy
+from api.rules.response_policy import MOST_FIELDS
 from api.schemas.bodies import Strict
+from api.schemas.response_policy import ResponsePolicyBody
 from common.db.applications import ErrorStatus, MinimumTls, SendHost
 
 Tier = Literal["basic", "premium", "enterprise"]
-
-
-class HstsBody(Strict):
-    """`includeSubDomains` and `preload` need `customersAgree`: they bind names that are not served here."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", alias_generator=to_camel)
-
-    max_age: int = Field(ge=0, le=LONGEST_HSTS_SECONDS)
-    include_sub_domains: bool = False
-    preload: bool = False
-    customers_agree: bool = False
-
-
-class ResponsePolicyBody(Strict):
-    """Fields that responses carry where the origin sends none of that name; an empty object takes all away."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", alias_generator=to_camel)
-
-    hsts: HstsBody | None = None
-    nosniff: bool = False
-    referrer_policy: ReferrerPolicy | None = None
-    compression: Compression = "off"
-    fields_: dict[str, str] = Field({}, alias="fields", max_length=MOST_FIELDS)
 
 
 class ApplicationChange(Strict):

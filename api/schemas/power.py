@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from api.schemas.bodies import Metadata, ProductBody, Url
+from api.schemas.response_policy import DomainResponsePolicy
 from api.schemas.visitors import Visitors
 from common.urls import MOST_ROOT_PATH_CHARACTERS, MOST_ROOT_PATHS, InvalidUrl, parse_root_path
 
@@ -29,6 +30,7 @@ class PowerBody(ProductBody):
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
     metadata: Metadata | None = None
     visitors: Visitors | None = None
+    response_policy: DomainResponsePolicy | None = Field(None, alias="responsePolicy")
 
 
 class PowerChange(ProductBody):
@@ -38,3 +40,4 @@ class PowerChange(ProductBody):
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
     metadata: Metadata | None = None
     visitors: Visitors | None = None
+    response_policy: DomainResponsePolicy | None = Field(None, alias="responsePolicy")

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from api.schemas.bodies import Metadata, Strict, Url
 from api.schemas.power import RootPaths
+from api.schemas.response_policy import DomainResponsePolicy
 from api.schemas.secure import RedirectTarget
 from api.schemas.visitors import Visitors
 from common.domain_settings import DomainSettings
@@ -27,6 +28,7 @@ class PrepareBody(Strict):
     redirect_to: RedirectTarget | None = Field(None, alias="redirectTo")
     metadata: Metadata | None = None
     visitors: Visitors | None = None
+    response_policy: DomainResponsePolicy | None = Field(None, alias="responsePolicy")
     await_dns: bool = Field(False, alias="awaitDns")
 
     def as_request(self, name: DomainName) -> EnrolmentRequest:

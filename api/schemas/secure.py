@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from api.schemas.bodies import Metadata, ProductBody, Url
+from api.schemas.response_policy import DomainResponsePolicy
 from api.schemas.visitors import Visitors
 from common.errors import FrontageError
 from common.urls import parse_redirect_target
@@ -39,6 +40,7 @@ class SecureBody(ProductBody):
     redirect_to: RedirectTarget | None = Field(None, alias="redirectTo")
     metadata: Metadata | None = None
     visitors: Visitors | None = None
+    response_policy: DomainResponsePolicy | None = Field(None, alias="responsePolicy")
 
 
 class SecureChange(ProductBody):
@@ -48,6 +50,7 @@ class SecureChange(ProductBody):
     redirect_to: RedirectChange | None = Field(None, alias="redirectTo")
     metadata: Metadata | None = None
     visitors: Visitors | None = None
+    response_policy: DomainResponsePolicy | None = Field(None, alias="responsePolicy")
 
 
 class SecureRemoval(ProductBody):

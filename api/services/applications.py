@@ -30,14 +30,13 @@ from api.rights import Rights
 from api.rules import application_settings as rules
 from api.rules.application_settings import InvalidSetting
 from api.rules.application_tokens import SecretChange, is_id
-from api.rules.response_policy import Hsts, read_policy
 from api.schemas.application import (
     ApplicationChange,
     ApplicationCreation,
     OperatorChange,
-    ResponsePolicyBody,
     ServiceAuthSwitch,
 )
+from api.schemas.response_policy import ResponsePolicyBody
 from api.services import application_changes
 from api.services import application_secrets as secrets
 from api.services import ownership_hints as hints
@@ -248,7 +247,7 @@ class ApplicationService:
             "http2": bool,
             "minimum_tls": str,
             "error_status": str,
-            "response_policy": read_response_policy,
+            "response_policy": ResponsePolicyBody.stored,
             "metadata_fields": rules.read_metadata_fields,
             "buffer_uploads_bytes": _or_none(lambda size: rules.read_upload_size(str(size))),
         }
@@ -283,21 +282,6 @@ def _setting(name: str, read: Callable[[], _Value]) -> _Value:
         return read()
     except InvalidSetting as error:
         raise Refused(invalid_parameter(name), hint=str(error)) from error
-
-
-def read_response_policy(body: ResponsePolicyBody) -> dict[str, Any] | None:
-    """Return the policy as it is stored. Raises: `InvalidSetting`."""
-    given = body.hsts
-    hsts = (
-        None if given is None else Hsts(given.max_age, given.include_sub_domains, given.preload, given.customers_agree)
-    )
-    return read_policy(
-        hsts,
-        nosniff=body.nosniff,
-        referrer_policy=body.referrer_policy,
-        fields=body.fields_,
-        compression=body.compression,
-    )
 
 
 def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from api.rules.application_settings import InvalidSetting
 from api.rules.record_rules import MOST_RECORDS, check_record, check_size
 from api.schemas.bodies import describe
+from api.schemas.response_policy import DomainResponsePolicyBody
 from api.schemas.visitors import VisitorRules
 from common.db.domain_rows import EnrolmentRow, MonitorRow, Row
 from common.domain_settings import DomainSettings
@@ -34,14 +35,24 @@ Product: TypeAlias = Literal["power", "secure", "monitor"]
 PRODUCTS: tuple[Product, ...] = get_args(Product)
 FORMATS: tuple[Format, ...] = get_args(Format)
 FIELDS = (
-    *("product", "domain", "applicationUrl", "powerRootPathAccess", "redirectTo", "metadata", "visitors"),
+    *(
+        "product",
+        "domain",
+        "applicationUrl",
+        "powerRootPathAccess",
+        "redirectTo",
+        "metadata",
+        "visitors",
+        "responsePolicy",
+    ),
     *("subdomain", "dnsRecords", "userId", "jobId", "userEmail"),
 )
 
-_JSON_CELLS = ("powerRootPathAccess", "metadata", "visitors", "dnsRecords")
+_OBJECT_CELLS = ("metadata", "visitors", "responsePolicy")
+_JSON_CELLS = ("powerRootPathAccess", "dnsRecords", *_OBJECT_CELLS)
 _OF_PRODUCT: Mapping[str, tuple[str, ...]] = {
-    "power": ("applicationUrl", "powerRootPathAccess", "metadata", "visitors"),
-    "secure": ("applicationUrl", "redirectTo", "metadata", "visitors"),
+    "power": ("applicationUrl", "powerRootPathAccess", *_OBJECT_CELLS),
+    "secure": ("applicationUrl", "redirectTo", *_OBJECT_CELLS),
     "monitor": ("subdomain", "dnsRecords", "userId", "jobId", "userEmail"),
 }
 _MOST_LABEL_CHARACTERS = 1024
@@ -155,7 +166,7 @@ def _from_cell(name: str, text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        kind = "object" if name in ("metadata", "visitors") else "list"
+        kind = "object" if name in _OBJECT_CELLS else "list"
         raise InvalidRow(f"{name}: a JSON {kind} is expected") from error
 
 
@@ -171,7 +182,8 @@ def _enrolment(product: Literal["power", "secure"], fields: Mapping[str, Any]) -
         None if paths is None else _checked("powerRootPathAccess", lambda: _root_paths(paths)),
         None if target is None else _checked("redirectTo", lambda: str(parse_redirect_target(_text(target)))),
         None if notes is None else _checked("metadata", lambda: _metadata(notes)),
-        None if fields.get("visitors") is None else _checked("visitors", lambda: _visitors(fields["visitors"])),
+        _rules("visitors", VisitorRules, fields),
+        _rules("responsePolicy", DomainResponsePolicyBody, fields),
     )
     return EnrolmentRow(product, name, settings)
 
@@ -189,11 +201,18 @@ def _metadata(given: Any) -> dict[str, str]:
     return check_metadata(given)
 
 
-def _visitors(given: Any) -> dict[str, Any]:
+def _rules(
+    name: str, schema: type[VisitorRules | DomainResponsePolicyBody], fields: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return what is kept of the object under this name, None where it is not given. Raises: `InvalidRow`."""
+    if fields.get(name) is None:
+        return None
     try:
-        return VisitorRules.model_validate(given).stored()
+        return schema.model_validate(fields[name]).stored()
     except ValidationError as error:
-        raise InvalidSetting(describe(error)) from None
+        raise InvalidRow(f"{name}: {describe(error)}") from None
+    except ValueError as error:
+        raise InvalidRow(f"{name}: {error}") from None
 
 
 def _root_paths(given: Any) -> tuple[str, ...]:

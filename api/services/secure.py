@@ -104,7 +104,9 @@ class SecureService:
             body.redirect_to is not None and body.redirect_to != (own.redirect_to or "")
         )
         has_changes = has_changes or body.metadata not in (None, own.metadata or {})
-        has_changes = has_changes or body.settings.visitors not in (None, own.visitors or {})
+        given = body.settings
+        has_changes = has_changes or given.visitors not in (None, own.visitors or {})
+        has_changes = has_changes or given.response_policy not in (None, own.response_policy or {})
         if has_changes:
             await self._change(application, name, own, body)
             return True, await self.enrolment.reach_edges()

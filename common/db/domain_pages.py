@@ -22,7 +22,8 @@ _SETTLED_AT_ONCE = 1000
 _SETTLED_ROUNDS = 5
 
 _LISTED = f"""d.domain, d.product, d.redirect_to, {STATUS_NOW} as status, d.created_at,
-        coalesce(d.updated_at, d.created_at) as updated_at, d.metadata, d.visitors, c.issuer, c.not_after,
+        coalesce(d.updated_at, d.created_at) as updated_at, d.metadata, d.visitors, d.response_policy,
+        c.issuer, c.not_after,
         coalesce(d.application_url, a.application_url, '') as application_url,
         coalesce(d.root_path_access, a.root_path_access) as root_path_access"""
 
@@ -93,6 +94,7 @@ class ListedDomain:
     not_after: datetime | None
     metadata: Mapping[str, str] | None = None
     visitors: Mapping[str, Any] | None = None
+    response_policy: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,4 +193,5 @@ def _listed(row: Record) -> ListedDomain:
         row["not_after"],
         row["metadata"],
         row["visitors"],
+        row["response_policy"],
     )

@@ -43,7 +43,12 @@ HOLD_SECONDS = 10.0
 _SETTINGS = ", ".join(SETTINGS)
 _PLACES = ", ".join(f"${place}" for place in range(4, 4 + len(SETTINGS)))
 _OR_NULL = "nullif(${}, '{{}}'::jsonb)"
-_CHANGED = {"redirect_to": "nullif(${}, '')", "metadata": _OR_NULL, "visitors": _OR_NULL}
+_CHANGED = {
+    "redirect_to": "nullif(${}, '')",
+    "metadata": _OR_NULL,
+    "visitors": _OR_NULL,
+    "response_policy": _OR_NULL,
+}
 
 _IN_SERVICE = "select from certificates c where c.domain = d.domain and c.released_at is null"
 
@@ -65,7 +70,7 @@ _DOMAINS = f"""
         {_IS_PREPARED} as is_prepared,
         coalesce(d.application_url, a.application_url, '') as application_url,
         coalesce(d.root_path_access, a.root_path_access) as root_path_access,
-        d.metadata, d.visitors, {STATUS_NOW} as status, {_CERTIFICATE} as certificate
+        d.metadata, d.visitors, d.response_policy, {STATUS_NOW} as status, {_CERTIFICATE} as certificate
     from domains d join applications a on a.id = d.application_id"""
 
 
@@ -106,6 +111,8 @@ class Domain:
     """The application's notes."""
     visitors: Mapping[str, Any] | None = None
     """Rules for visitors (`common.visitors`)."""
+    response_policy: Mapping[str, Any] | None = None
+    """What its responses carry before what its application states, under the API's names."""
 
 
 async def power(
@@ -385,4 +392,5 @@ def _domain(row: Record) -> Domain:
         row["is_prepared"],
         row["metadata"],
         row["visitors"],
+        row["response_policy"],
     )

@@ -18,10 +18,10 @@ from edge.replica.records import (
     ApplicationRecord,
     RecordReader,
     RecordUnusable,
-    ResponsePolicyRecord,
     read_record,
 )
-from edge.routing.response_policy import ResponsePolicy, compile_policy
+from edge.replica.response_policies import application_policy
+from edge.routing.response_policy import ResponsePolicy
 from edge.routing.route import Signing
 
 _MAX_REMEMBERED = 65_536
@@ -100,7 +100,7 @@ class ApplicationTable:
             application_id,
             content,
             record,
-            _policy(record.response_policy),
+            application_policy(record.response_policy),
             self._open(record.service_auth, application_id, "service-auth"),
             self._signing(record, application_id),
         )
@@ -122,21 +122,3 @@ class ApplicationTable:
             _log.error("secret unreadable", application=application_id, purpose=purpose)
             self._unreadable.add(application_id)
             return b""
-
-
-def _policy(record: ResponsePolicyRecord | None) -> ResponsePolicy | None:
-    """Return the fields that responses of the application carry, the partner's own ones last."""
-    if record is None:
-        return None
-    fields = {}
-    if record.hsts_seconds is not None:
-        fields["Strict-Transport-Security"] = (
-            f"max-age={record.hsts_seconds}"
-            + ("; includeSubDomains" if record.hsts_subdomains else "")
-            + ("; preload" if record.hsts_preload else "")
-        )
-    if record.nosniff:
-        fields["X-Content-Type-Options"] = "nosniff"
-    if record.referrer_policy is not None:
-        fields["Referrer-Policy"] = record.referrer_policy
-    return compile_policy({**fields, **record.fields}.items(), record.compression)

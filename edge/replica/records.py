@@ -62,6 +62,27 @@ class ResponsePolicyRecord(_Record, frozen=True):
     ] = {}
 
 
+class HstsRecord(_Record, frozen=True, rename="camel"):
+    """HSTS as a domain states it."""
+
+    max_age: Annotated[int, Meta(ge=0)]
+    include_sub_domains: bool = False
+    preload: bool = False
+
+
+class DomainPolicyRecord(_Record, frozen=True, rename="camel"):
+    """What holds for a domain before its application's `ResponsePolicyRecord`; an empty field is not sent."""
+
+    hsts: HstsRecord | Literal["off"] | None = None
+    nosniff: bool | None = None
+    compression: Literal["off", "on", "always"] | None = None
+    referrer_policy: Annotated[str, Meta(pattern=r"\A[a-z-]{1,40}\Z")] | None = None
+    fields: dict[
+        Annotated[str, Meta(pattern=r"\A[A-Za-z0-9-]{1,100}\Z")],
+        Annotated[str, Meta(pattern=r"\A([!-~]([ -~]{0,1998}[!-~])?)?\Z")],
+    ] = {}
+
+
 class ApplicationRecord(_Record, frozen=True):
     """An application; secrets are envelopes in base64."""
 
@@ -92,6 +113,7 @@ class RouteRecord(_Record, frozen=True):
     origin_vouched: bool = True
     metadata: dict[str, str] = {}
     visitors: VisitorsRecord | None = None
+    response_policy: DomainPolicyRecord | None = None
 
 
 class CertificateRecord(_Record, frozen=True):

@@ -35,6 +35,7 @@ from edge.replica.records import (
     VisitorsRecord,
     read_record,
 )
+from edge.replica.response_policies import domain_policy
 from edge.routing.response_policy import ResponsePolicy
 from edge.routing.route import Origin, Product, RedirectTo, Route
 from edge.routing.visitors import VisitorRules
@@ -260,12 +261,19 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Repl
         origin_host=b"" if options.send_host == "customer" else authority,
         signing=application.signing if is_vouched else None,
         refusal=refusal,
-        response_policy=application.response_policy,
+        response_policy=_response_policy(record, application),
         buffer_uploads_bytes=options.buffer_uploads_bytes or 0,
         visitors=visitors,
         needs_tls13=needs_tls13,
         metadata=_metadata(record, options.metadata_fields) if is_vouched else b"",
     )
+
+
+def _response_policy(record: RouteRecord, application: ReplicatedApplication) -> ResponsePolicy | None:
+    """Return what responses carry: the application's own object, for the many domains that state nothing."""
+    if record.response_policy is None or application.record is None:
+        return application.response_policy
+    return domain_policy(application.record.response_policy, record.response_policy)
 
 
 def _visitors(record: VisitorsRecord | None) -> VisitorRules | None:

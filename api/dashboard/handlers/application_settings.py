@@ -10,6 +10,7 @@ from aiohttp import web
 from api.dashboard.access import find_application
 from api.dashboard.application_view import ApplicationView, one_of, optional, texts
 from api.dashboard.context import DashboardContext
+from api.dashboard.domain_rules import COMPRESSION_CHOICES, HSTS_CHOICES
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
@@ -25,7 +26,6 @@ from common.db.applications import Application, ApplicationChanges
 from common.db.target_contests import CnameTargetTaken, TargetContest
 
 _TIERS = ("basic", "premium", "enterprise")
-_HSTS_SECONDS = ("0", "86400", "2592000", "31536000", "63072000")
 
 
 class SettingsPages:
@@ -61,7 +61,7 @@ class SettingsPages:
             },
             "api": {"error_status": lambda text: "http" if text == "on" else "502"},
             "responses": {
-                "hsts": one_of("", *_HSTS_SECONDS),
+                "hsts": one_of("", *dict(HSTS_CHOICES)),
                 "hsts_subdomains": lambda text: text == "on",
                 "customers_agree": lambda text: text == "on",
                 "nosniff": lambda text: text == "on",
@@ -145,6 +145,8 @@ class SettingsPages:
             values={"error_page": page or ""} | values,
             errors=errors,
             tiers=_TIERS,
+            hsts_choices=[("", "Not sent"), *HSTS_CHOICES],
+            compression_choices=COMPRESSION_CHOICES,
             referrer_choices=[("", "Not sent"), *((each, each) for each in get_args(ReferrerPolicy))],
             organisations=[("", "None: operators only"), *((each.id, each.name) for each in organisations)],
             targets=self._view.targets(),

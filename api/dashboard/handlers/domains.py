@@ -11,7 +11,7 @@ from aiohttp import web
 from cryptography import x509
 
 from api.answers.diagnosis import diagnosis_answer
-from api.dashboard import timeline, traffic
+from api.dashboard import domain_rules, timeline, traffic
 from api.dashboard.access import find_application, load_application, name_of
 from api.dashboard.application_view import ApplicationView, RefusedForm, parse_body, texts
 from api.dashboard.browser import ROOT
@@ -21,7 +21,7 @@ from api.dashboard.middlewares import FORM, text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
-from api.errors import FORBIDDEN, NOT_FOUND, Refused, invalid_parameter
+from api.errors import FORBIDDEN, NOT_FOUND, Refused
 from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
 from api.schemas.monitor_bodies import WatchBody
@@ -66,6 +66,7 @@ _FIELDS = {
     "powerRootPathAccess": "root_path_access",
     "metadata": "metadata",
     "visitors": "visitors",
+    "responsePolicy": "responses",
 }
 _AWAITS_DNS = ("not_eligible", "nxdomain", "nodata", "unresolved")
 """Why a domain is refused whose records are still to be set."""
@@ -186,6 +187,8 @@ class DomainPages:
             refused=refused,
             name=name,
             held=held,
+            response_choices=domain_rules.RESPONSE_CHOICES,
+            responses={each.product: domain_rules.response_values(each.response_policy) for each in held},
             records=self._records_of(application, name),
             status_link=status_link,
             status_url=status_link and self._context.status_pages.url(status_link),
@@ -292,7 +295,7 @@ class DomainPages:
                 given: dict[str, Any] = {"domain": name.text, "redirectTo": text_of(request, "redirect_to").strip()}
                 if url := text_of(request, "url").strip():
                     given["applicationUrl"] = url
-                given |= _metadata(request) | _visitors(request)
+                given |= domain_rules.read(request)
                 _, noted = await context.secure.change(application, parse_body(SecureChange, given))
             case "remove_power":
                 self._view.require_typed(request, name)
@@ -343,7 +346,7 @@ class DomainPages:
         The root paths are in it only where they differ from those that apply, which can be the application's.
         """
         given: dict[str, Any] = {"domain": name.text, "applicationUrl": text_of(request, "url").strip()}
-        given |= _metadata(request) | _visitors(request)
+        given |= domain_rules.read(request)
         if "root_path_access" not in request[FORM]:  # of a page from before an upgrade
             return parse_body(PowerChange, given)
         paths = text_of(request, "root_path_access").split()
@@ -458,37 +461,3 @@ def _wanted(values: Mapping[str, str]) -> EnrolmentRequest:
     if product == "secure" and values["redirect_to"]:
         given["redirectTo"] = values["redirect_to"]
     return parse_body(PrepareBody, given).as_request(_name(values["domain"]))
-
-
-def _metadata(request: web.Request) -> dict[str, dict[str, str]]:
-    """Return the notes of a form as a body has them, one a line; none of a page from before an upgrade.
-
-    Raises: `Refused`.
-    """
-    if "metadata" not in request[FORM]:
-        return {}
-    notes: dict[str, str] = {}
-    for line in filter(None, map(str.strip, text_of(request, "metadata").splitlines())):
-        key, equals, text = line.partition("=")
-        if not equals:
-            raise Refused(invalid_parameter("metadata"), hint="one note a line, such as plan=pro")
-        notes[key.strip()] = text.strip()
-    return {"metadata": notes}
-
-
-def _visitors(request: web.Request) -> dict[str, dict[str, Any]]:
-    """Return the rules for visitors of a form as a body has them; none of a page from before an upgrade.
-
-    Raises: `Refused`.
-    """
-    if "allow" not in request[FORM]:
-        return {}
-    rules: dict[str, Any] = {name: text_of(request, name).split() for name in ("allow", "deny")}
-    if rate := text_of(request, "rate_limit").strip():
-        requests, _, seconds = rate.partition("/")
-        if not (requests.isdecimal() and (seconds or "1").isdecimal() and len(rate) < 20):
-            raise Refused(invalid_parameter("visitors"), hint="the limit: requests and seconds, such as 100/10")
-        rules["rateLimit"] = {"requests": int(requests), "seconds": int(seconds or "1")}
-    if text_of(request, "tls13") == "on":
-        rules["minimumTls"] = "1.3"
-    return {"visitors": rules}

@@ -1,4 +1,4 @@
-"""What an application says of a domain: its notes, by which it is found, and its rules for visitors."""
+"""What an application says of a domain: notes by which it is found, rules for visitors, what responses carry."""
 
 from __future__ import annotations
 
@@ -184,4 +184,62 @@ async def test_rules_for_visitors_that_make_no_sense_are_refused(service: Servic
     service.point(SHOP)
     refused = await partner.post(SHOP, visitors=wrong)
     assert (refused.status, refused.message) == (502, "Invalid 'visitors' parameter")
+    assert (await partner.get()).body["items"] == []
+
+
+STATED = {
+    "hsts": {"maxAge": 31536000, "includeSubDomains": True, "customersAgree": True},
+    "nosniff": False,
+    "referrerPolicy": "off",
+    "fields": {"X-Robots-Tag": "noindex", "X-Old": ""},
+}
+
+
+@pytest.mark.parametrize("product", ["power", "secure"])
+async def test_what_a_domain_s_responses_carry_is_shown_kept_and_ended(service: Service, product: str) -> None:
+    async def shown() -> Any:
+        [item] = (await partner.call("GET", path)).body["items"]
+        return item["responsePolicy"]
+
+    async def put(**fields: Any) -> Any:
+        changed = await partner.call("PUT", path, json={"domain": SHOP, **fields})
+        assert changed.status == 200, changed.body
+        return await shown()
+
+    partner = await service.partner()
+    path = "/power" if product == "power" else "/ssl"
+    service.point(SHOP)
+    async with service.database.transaction() as connection:  # as POST would, without an origin to ask
+        settings = DomainSettings("https://origin.example.com")
+        await changes.enrol(connection, SHOP, "power" if product == "power" else "secure", partner.id, settings)
+    assert await shown() is None
+    expected = {
+        "hsts": {"maxAge": 31536000, "includeSubDomains": True, "preload": False},
+        "nosniff": False,
+        "referrerPolicy": "off",
+        "compression": None,
+        "fields": {"X-Robots-Tag": "noindex", "X-Old": ""},
+    }
+    assert await put(responsePolicy=STATED) == expected
+    assert await put(metadata={"plan": "pro"}) == expected
+    assert await put(responsePolicy={"hsts": "off"}) == dict.fromkeys(expected) | {"hsts": "off", "fields": {}}
+    assert await put(responsePolicy={}) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"hsts": {"maxAge": 31536000, "includeSubDomains": True}},
+        {"hsts": {"maxAge": 31536000, "preload": True}},
+        {"hsts": "on"},
+        {"fields": {"Set-Cookie": "a=b"}},
+        {"referrerPolicy": "none"},
+        {"other": 1},
+    ],
+)
+async def test_what_no_response_may_carry_is_refused_for_a_domain_too(service: Service, wrong: Any) -> None:
+    partner = await service.partner()
+    service.point(SHOP)
+    refused = await partner.post(SHOP, responsePolicy=wrong)
+    assert (refused.status, refused.message) == (502, "Invalid 'responsePolicy' parameter")
     assert (await partner.get()).body["items"] == []

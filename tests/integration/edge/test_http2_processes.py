@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from bench.enrolment import EnrolledDomain, enrol
+from common.db import domains
 from common.db.applications import update_application
 from common.db.pool import Database
+from common.domain_settings import DomainSettings
 from common.secrets import load_keyring
 from tests.component.edge_process import EdgeProcess, is_alive
 from tests.component.http2_peers import Http2Client, get, secure_client
@@ -172,7 +174,7 @@ async def test_application_s_own_switch_reaches_the_edge(edge: EdgeProcess, data
         await choose("h2", http2=True)
 
 
-async def test_fields_that_an_application_s_responses_carry_reach_the_edge(
+async def test_fields_that_an_application_s_and_a_domain_s_responses_carry_reach_the_edge(
     edge: EdgeProcess, database: Database, dsn: str
 ) -> None:
     async with an_origin("here") as origin:
@@ -195,7 +197,19 @@ async def test_fields_that_an_application_s_responses_carry_reach_the_edge(
                     while await carried() != expected:
                         pass
 
+            async def state(policy: dict[str, object], expected: dict[bytes, bytes]) -> None:
+                """Set the domain's own, and wait likewise."""
+                async with database.transaction() as connection:
+                    changed = DomainSettings(response_policy=policy)
+                    await domains.update(connection, DOMAIN, "power", "app", changed)
+                async with asyncio.timeout(SECONDS):
+                    while await carried() != expected:
+                        pass
+
             assert await carried() == {}
             expected = {b"strict-transport-security": b"max-age=60", b"x-own": b"a"}
             await choose({"hsts_seconds": 60, "fields": {"X-Own": "a"}}, expected)
+            await state({"hsts": "off", "fields": {"x-own": "b"}}, {b"x-own": b"b"})
+            await state({"hsts": {"maxAge": 5}}, {b"strict-transport-security": b"max-age=5", b"x-own": b"a"})
+            await state({}, expected)
             await choose(None, {})

@@ -20,6 +20,19 @@ ROWS: list[Row] = [
     EnrolmentRow("power", "shop.customer.test", DomainSettings("https://o.test/a", ("/static", "/img"))),
     EnrolmentRow("power", "www.customer.test", DomainSettings("https://o.test", ())),
     EnrolmentRow("secure", "customer.test", DomainSettings(redirect_to="https://www.customer.test")),
+    EnrolmentRow(
+        "secure",
+        "own.customer.test",
+        DomainSettings(
+            "https://o.test",
+            metadata={"plan": "pro"},
+            visitors={"deny": ["192.0.2.0/24"]},
+            response_policy={
+                "hsts": {"maxAge": 5, "includeSubDomains": True, "customersAgree": True},
+                "nosniff": False,
+            },
+        ),
+    ),
     MonitorRow("customer.test", "shop", (CNAME, TEXT), "user, 7", 'job "1"\nb', None),
 ]
 

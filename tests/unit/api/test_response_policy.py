@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from api.rules.application_settings import InvalidSetting
-from api.rules.response_policy import Hsts, read_lines, read_policy
+from api.rules.response_policy import Hsts, check_domain_policy, read_lines, read_policy
+from api.schemas.response_policy import DomainResponsePolicyBody
 
 YEAR = 365 * 86_400
 
@@ -73,3 +74,32 @@ def test_lines_are_read_as_fields() -> None:
     for text in ("X-A", "X-A: b\nX-A: c"):
         with pytest.raises(InvalidSetting, match="expected a line"):
             read_lines(text)
+
+
+def test_a_domain_keeps_what_it_states_and_nothing_else() -> None:
+    def kept(**given: Any) -> dict[str, Any]:
+        return DomainResponsePolicyBody.model_validate(given).stored()
+
+    assert kept() == kept(hsts=None, nosniff=None, fields={}) == {}
+    agreed = {"maxAge": YEAR, "includeSubDomains": True, "customersAgree": True}
+    stated = {"hsts": agreed, "nosniff": False, "referrerPolicy": "off", "fields": {"X-A": "", "X-B": "c"}}
+    assert kept(**stated) == stated
+    assert kept(hsts="off", compression="off") == {"hsts": "off", "compression": "off"}
+
+
+@pytest.mark.parametrize(
+    ("hsts", "fields", "words"),
+    [
+        (Hsts(YEAR, with_subdomains=True), {}, "customersAgree"),
+        (Hsts(YEAR, preload=True), {}, "customersAgree"),
+        (None, {"Set-Cookie": ""}, "origin's alone"),
+        (None, {"Referrer-Policy": "origin"}, "setting of its own"),
+        (None, {"X-A": "b\r\nX-B: c"}, "visible ASCII"),
+        (None, {"X-A": "", "x-a": "1"}, "twice"),
+    ],
+)
+def test_a_domain_s_own_policy_has_the_application_s_limits(
+    hsts: Hsts | None, fields: dict[str, str], words: str
+) -> None:
+    with pytest.raises(InvalidSetting, match=words):
+        check_domain_policy(hsts, fields)

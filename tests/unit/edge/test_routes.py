@@ -64,6 +64,39 @@ def found(table: RouteTable, domain: str = DOMAIN) -> Route:
     return route
 
 
+def test_what_a_domain_states_of_its_responses_holds_before_its_applications(
+    replica: Replica, table: RouteTable
+) -> None:
+    def carried(own: dict[str, Any]) -> tuple[str, dict[str, str]]:
+        replica.enrol(DOMAIN, "app", response_policy=own)
+        table.generation += 1
+        policy = found(table).response_policy
+        if policy is None:
+            return "off", {}
+        lines = (each.line.decode().removesuffix("\r\n").partition(": ") for each in policy.secure)
+        return policy.compression, {name: value for name, _, value in lines}
+
+    policy = {"hsts_seconds": 9, "hsts_subdomains": True, "nosniff": True, "referrer_policy": "origin"}
+    replica.put(
+        "application", "app", response_policy=policy | {"compression": "on", "fields": {"X-A": "a", "X-B": "b"}}
+    )
+    hsts, nosniff, referrer = "Strict-Transport-Security", "X-Content-Type-Options", "Referrer-Policy"
+    inherited = {hsts: "max-age=9; includeSubDomains", nosniff: "nosniff", referrer: "origin", "X-A": "a", "X-B": "b"}
+    assert carried({}) == ("on", inherited)
+    assert carried({"hsts": {"maxAge": 5}}) == ("on", inherited | {hsts: "max-age=5"})
+    assert carried({"nosniff": True, "referrerPolicy": "same-origin"}) == ("on", inherited | {referrer: "same-origin"})
+    own = {"x-a": "", "X-B": "own", "X-C": "c"}
+    rest = {name: value for name, value in inherited.items() if name not in ("X-A", "X-B")}
+    assert carried({"fields": own, "compression": "off"}) == ("off", rest | {"X-B": "own", "X-C": "c"})
+    nothing = {"hsts": "off", "nosniff": False, "referrerPolicy": "off", "fields": {"X-A": "", "X-B": ""}}
+    assert carried(nothing) == ("on", {})
+    assert carried(nothing | {"compression": "off"}) == ("off", {})
+    replica.enrol(OTHER, "app")
+    replica.enrol(DOMAIN, "app")
+    table.generation += 1
+    assert found(table).response_policy is found(table, OTHER).response_policy
+
+
 def test_records_of_the_first_version_mean_what_they_meant(replica: Replica, table: RouteTable) -> None:
     replica.put("application", "app", id="app", application_url=None, root_path_access=["/static/"], service_auth=None)
     replica.enrol(DOMAIN, "app", domain=DOMAIN, product="power", root_path_access=None, redirect_to=None)
@@ -258,6 +291,10 @@ ROUTES = st.fixed_dictionaries(
         "application_url": URLS | JSON,
         "root_path_access": PATHS | JSON,
         "product": JSON,
+        "response_policy": st.fixed_dictionaries(
+            {}, optional={"hsts": st.sampled_from(["off", {"maxAge": 1}]) | JSON, "nosniff": JSON, "fields": JSON}
+        )
+        | JSON,
     },
 )
 APPLICATIONS = st.fixed_dictionaries(
