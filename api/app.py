@@ -13,6 +13,7 @@ from aiohttp import web
 
 from api.admission import Admission
 from api.auth import Authenticator
+from api.bounds import BOUNDS, Bounds
 from api.counters import Counters
 from api.cross_origin import Preflight, allow_origins, is_connect_route
 from api.dashboard.app import build_dashboard
@@ -46,6 +47,7 @@ def build_app(
     *,
     probe_port: int = 80,
     authority_port: int = DNS_PORT,
+    bounds: Bounds = BOUNDS,
 ) -> web.Application:
     """Build the API as an application.
 
@@ -58,7 +60,8 @@ def build_app(
     limits = RateLimits.of(settings, clock)
     admission = Admission()
     draining = asyncio.Event()
-    services = ApiWiring(settings, database, keyring, resolver, clock, draining, probe_port, authority_port).services()
+    wiring = ApiWiring(settings, database, keyring, resolver, clock, draining, probe_port, authority_port, bounds)
+    services = wiring.services()
     settlements = Settlements(database)
     tracer = open_tracer(settings, "api")
     middlewares = [
@@ -81,7 +84,7 @@ def build_app(
     _add_routes(app, page_routes(settings.base_url, settings.state_dir / "sdk"))
     _add_routes(app, secret_routes(database, authenticator, clock, limits, admission))
     _add_routes(app, service_routes(services, database, clock))
-    app.add_subapp(ROOT, build_dashboard(DashboardContext.of(settings, database, keyring, clock, services)))
+    app.add_subapp(ROOT, build_dashboard(DashboardContext.of(settings, database, keyring, clock, services, bounds)))
     return app
 
 

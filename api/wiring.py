@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+from api.bounds import Bounds
 from api.connect.dynamic_update import DynamicUpdate
 from api.connect.provider_api import ProviderApis
 from api.rules.plain_text import find_exposure
@@ -112,13 +113,18 @@ class ApiWiring:
     draining: asyncio.Event
     probe_port: int
     authority_port: int
+    bounds: Bounds
 
     def services(self) -> Services:
         """Make the services. Raises: `OperatorError` for a setting that makes no sense."""
-        database, settings, clock = self.database, self.settings, self.clock
+        database, settings, clock, bounds = self.database, self.settings, self.clock, self.bounds
         probe = HttpEdgeProbe(self.keyring, probing_policy(settings), port=self.probe_port)
         probe_origin = OriginProbe(
-            self._policy, settings.dns_servers, api_domain=api_domain(settings), api=dialled_api(settings)
+            self._policy,
+            settings.dns_servers,
+            api_domain=api_domain(settings),
+            api=dialled_api(settings),
+            longest_seconds=bounds.origin_seconds,
         )
         enrolment = self._enrolment(probe, probe_origin)
         origins = OriginStates(probe_origin, clock)
@@ -126,7 +132,7 @@ class ApiWiring:
             self.resolver, self._policy, clock, RdapServers(database, settings.rdap_bootstrap, clock).find
         )
         sharing, configurations = SharingService(database, settings), ConfigurationService(database)
-        prepared = PreparationService(Preparing(enrolment.claims, self._policy), settings)
+        prepared = PreparationService(Preparing(enrolment.claims, self._policy), settings, bounds.most_prepared)
         return Services(
             enrolment=enrolment,
             probe_origin=probe_origin,
@@ -139,7 +145,7 @@ class ApiWiring:
             record_checks=RecordCheckService(settings, self._policy, clock, authority_port=self.authority_port),
             monitor=MonitorService(database),
             batches=BatchService(database),
-            webhooks=WebhookService(database),
+            webhooks=WebhookService(database, most_replayed=bounds.most_replayed),
             applications=self._applications(enrolment.service_targets),
             preparations=prepared,
             domain_actions=DomainActions(database, self._policy, enrolment.claims),
@@ -153,7 +159,7 @@ class ApiWiring:
             configurations=configurations,
             connect=self._connect(FlowSources(sharing, configurations)),
             flow_watch=FlowWatch(database, self.draining),
-            flow_list=FlowListService(database, clock),
+            flow_list=FlowListService(database, clock, bounds.flows_scanned),
         )
 
     @cached_property

@@ -50,6 +50,7 @@ class OriginProbe:
         *,
         api_domain: str | None = None,
         api: HostPort | None = None,
+        longest_seconds: float = LONGEST_SECONDS,
     ) -> None:
         """Prepare to resolve names with `dns_servers`, or the system's if there are none.
 
@@ -57,6 +58,7 @@ class OriginProbe:
         that origin answers, or no request would arrive here.
         """
         self._api = (api_domain, api)
+        self._longest_seconds = longest_seconds
         self._policy = policy
         self._servers = [str(server) for server in dns_servers] or None
         self._verifying = verifying_context()
@@ -73,7 +75,7 @@ class OriginProbe:
         if (domain, HostPort(url.host, url.port)) == self._api:
             return None
         try:
-            async with asyncio.timeout(LONGEST_SECONDS):
+            async with asyncio.timeout(self._longest_seconds):
                 return await self._ask(url, await self._resolve(url), domain, application)
         except TimeoutError as error:
             raise Unreachable("timeout") from error
@@ -92,7 +94,7 @@ class OriginProbe:
         tls = self._verifying if application.origin_verify else self._trusting
         headers = {"Host": domain} if application.send_host == "customer" else {}
         server_name = application.origin_server_name if url.scheme == "https" else None
-        async with pinned_session(self._policy, addresses, longest_seconds=LONGEST_SECONDS, tls=tls) as session:
+        async with pinned_session(self._policy, addresses, longest_seconds=self._longest_seconds, tls=tls) as session:
             other = _other_root(url, domain, await _find_redirect(session, url, headers, server_name))
             if other is None:
                 return None
@@ -107,7 +109,8 @@ class OriginProbe:
         if url.address is not None:
             return [str(url.address)]
         try:
-            async with aiodns.DNSResolver(nameservers=self._servers, timeout=LONGEST_SECONDS / 2, tries=2) as resolver:
+            timeout = self._longest_seconds / 2
+            async with aiodns.DNSResolver(nameservers=self._servers, timeout=timeout, tries=2) as resolver:
                 found = await resolver.getaddrinfo(url.host, socket.AF_UNSPEC, type=socket.SOCK_STREAM)
         except (aiodns.error.DNSError, ValueError, UnicodeError) as error:
             raise Unreachable("unresolved") from error

@@ -31,16 +31,15 @@ def replay(
     An interrupted replay is continued by the same command.
     """
     from api.cli.services import CommandServices, run_with_services
-    from api.services.webhooks import MOST_REPLAYED
 
     start, end = since.replace(tzinfo=UTC), until and until.replace(tzinfo=UTC)
 
     async def work(services: CommandServices) -> int:
         application, total = await services.application(application_id), 0
         while True:
-            count = await services.webhooks.replay_between(application, start, end)
+            count, has_more = await services.webhooks.replay_between(application, start, end)
             total += count
-            if count < MOST_REPLAYED:
+            if not has_more:
                 return total
 
     count = run_with_services(work)

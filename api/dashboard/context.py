@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from api.bounds import Bounds, LiveIntervals
 from api.dashboard.browser import Cookies
 from api.dashboard.oidc import OidcProvider
 from api.dashboard.relying_party import RelyingParty
@@ -28,6 +29,7 @@ from api.services.status_pages import StatusPages
 from api.services.webhooks import WebhookService
 from api.wiring import Services
 from common.clock import Clock
+from common.db.domain_list_query import SearchLimits
 from common.db.pool import Database
 from common.origin_probe import OriginProbe
 from common.secrets import Keyring
@@ -64,6 +66,8 @@ class DashboardContext:
     throttle: Throttle
     relying_party: RelyingParty
     oidc: OidcProvider | None
+    live: LiveIntervals
+    search: SearchLimits
 
     @classmethod
     def of(
@@ -73,6 +77,7 @@ class DashboardContext:
         keyring: Keyring,
         clock: Clock,
         services: Services,
+        bounds: Bounds,
     ) -> DashboardContext:
         """Make the context from what the API's process has."""
         cookies = Cookies(is_secure=settings.base_url.startswith("https://"))
@@ -103,4 +108,6 @@ class DashboardContext:
             Throttle.of(clock, keyring),
             RelyingParty.of(settings.base_url),
             OidcProvider.of(settings, clock),
+            bounds.live,
+            bounds.search,
         )

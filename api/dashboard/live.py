@@ -3,7 +3,7 @@
 A page opens one stream for all of its parts: a browser opens six connections to a host. An event's data are elements
 ``<template data-into="ID">``, and the script puts the content of each into the element of that id. Each part is
 rendered once for all who see the same (`api.dashboard.renderings`). The rights of a stream's own user are read anew
-before anything is sent to it, and every `_CHECK_SECONDS`.
+before anything is sent to it, and every `LiveIntervals.rights` seconds.
 
 The number of streams is bounded in all and by user (`api.stream_slots`). Each ends after `_LONGEST_SECONDS` (a browser
 reconnects), and as soon as its session has ended or its user may no longer see what it sends. A database that is away
@@ -31,10 +31,8 @@ from api.stream_slots import NoSlotFree, StreamSlots
 from common.errors import DatabaseUnavailable
 
 _LONGEST_SECONDS = 600.0
-_CHECK_SECONDS = 15.0
 _CLOSED_SECONDS = 1.0
 """How often a stream looks whether its connection is closed."""
-_AGAIN_SECONDS = 5.0
 _UP_TO_DATE = b"event: state\ndata: on\n\n"
 _DATABASE_AWAY = b"event: state\ndata: off\n\n"
 _MOST = 200
@@ -116,7 +114,7 @@ async def _send_parts(
 ) -> None:
     with contextlib.suppress(ConnectionError, web.HTTPNotFound, Refused):
         while True:
-            await viewer.wait(_CHECK_SECONDS)
+            await viewer.wait(context.live.rights)
             try:
                 visitor = await find_visitor(context, request)
                 if visitor is None:
@@ -125,7 +123,7 @@ async def _send_parts(
                 viewer.follow(await parts())
             except DatabaseUnavailable:
                 await response.write(_DATABASE_AWAY)
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await asyncio.sleep(context.live.database_away)
                 viewer.wake()
                 continue
             if viewer.has_ended:

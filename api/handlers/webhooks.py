@@ -8,7 +8,7 @@ from api.answers import webhooks as answers
 from api.requests import application_of, read_body
 from api.responses import respond, respond_message
 from api.schemas import webhooks as schemas
-from api.services.webhooks import MOST_REPLAYED, WebhookService
+from api.services.webhooks import WebhookService
 
 REPLAYED = "Event will be sent again."
 REPLAYING = "Deliveries will be sent again."
@@ -42,8 +42,8 @@ class WebhookHandlers:
     async def replay_range(self, request: web.Request) -> web.Response:
         """Send again what failed in a range of time."""
         body = await read_body(request, schemas.ReplayBody)
-        count = await self._service.replay_range(application_of(request), body)
-        answer: answers.Replay = {"message": REPLAYING, "replayed": count, "more": count == MOST_REPLAYED}
+        count, has_more = await self._service.replay_range(application_of(request), body)
+        answer: answers.Replay = {"message": REPLAYING, "replayed": count, "more": has_more}
         return respond(answer, 202)
 
     async def test(self, request: web.Request) -> web.Response:

@@ -6,11 +6,11 @@ from typing import Final, get_args
 
 from api.answers.messages import Message
 from api.answers.webhooks import Deliveries, Endpoint, Replay, TestEvent, WebhookEvents
+from api.bounds import BOUNDS
 from api.handlers.webhooks import WebhookHandlers
 from api.operations.operation import Operation, Query
 from api.operations.parameters import TEXT, back_in_time
 from api.schemas import webhooks
-from api.services.webhooks import MOST_REPLAYED
 from common.db.deliveries import Status as DeliveryStatus
 from common.db.events import EventType
 
@@ -65,7 +65,7 @@ OPERATIONS: Final[tuple[Operation[WebhookHandlers], ...]] = (
         WebhookHandlers.replay_range,
         "replayDeliveries",
         "Webhooks",
-        f"Send again what failed in a range of time, the oldest {MOST_REPLAYED} first",
+        f"Send again what failed in a range of time, the oldest {BOUNDS.most_replayed} first",
         Replay,
         status=202,
         body=webhooks.ReplayBody,

@@ -19,6 +19,7 @@ class FlowListService:
 
     database: Database
     clock: Clock
+    scanned: int = connect_flow_list.SCANNED
 
     async def list_part(
         self, application: Application, which: FlowFilter, *, after: str | None, limit: int
@@ -27,7 +28,9 @@ class FlowListService:
         async with self.database.connection() as connection:
             if after is not None and not await connect_flow_list.has_flow(connection, application.id, after):
                 raise Refused(invalid_parameter("after"), hint="the `next` of the part before: begin again without it")
-            return await connect_flow_list.list_flows(connection, application.id, which, after=after, limit=limit)
+            return await connect_flow_list.list_flows(
+                connection, application.id, which, after=after, limit=limit, scanned=self.scanned
+            )
 
     async def read_funnel(self, application: Application, days: int) -> Funnel:
         """Return how far the application's flows came that began in the last `days`."""

@@ -59,6 +59,7 @@ class PreparationService:
 
     preparing: Preparing
     settings: Settings
+    most_waiting: int = preparations.MOST_WAITING
 
     @property
     def _database(self) -> Database:
@@ -82,10 +83,12 @@ class PreparationService:
         """Store what is asked for. Raises: `Refused`."""
         async with self._database.transaction() as connection:
             try:
-                await preparations.request(connection, application.id, wanted, awaits_dns=awaits_dns)
+                await preparations.request(
+                    connection, application.id, wanted, awaits_dns=awaits_dns, most_waiting=self.most_waiting
+                )
             except preparations.TooManyWaiting as error:
                 hint = (
-                    f"{preparations.MOST_WAITING:,} of its domains wait for their records: have these set, or end some"
+                    f"{self.most_waiting:,} of its domains wait for their records: have these set, or end some"
                     " by DELETE /domains/:domain/prepare"
                 )
                 raise Refused(TOO_MANY_PREPARED, hint=hint) from error

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NamedTuple
 
+from api.bounds import BOUNDS
 from api.errors import NO_WEBHOOK, NOT_FOUND, WEBHOOK_DISABLED, Refused
 from api.schemas.webhooks import DeliveriesQuery, EventsQuery, ReplayBody, is_event_id
 from common.db import audit, deliveries, events, webhook_endpoints
@@ -13,15 +15,20 @@ from common.db.events import Event, NewEvent
 from common.db.pool import Connection, Database
 from common.db.webhook_endpoints import Endpoint
 
-MOST_REPLAYED = 1000
-"""Deliveries that one call sends again: one statement, which holds their rows."""
+
+class Replayed(NamedTuple):
+    """How many deliveries are sent again; `has_more`: as many as one call may, and there may be others."""
+
+    deliveries: int
+    has_more: bool
 
 
 class WebhookService:
     """Events, deliveries and endpoints. One instance per process."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, most_replayed: int = BOUNDS.most_replayed) -> None:
         self._database = database
+        self._most_replayed = most_replayed
 
     async def list_events(self, application: Application, query: EventsQuery) -> list[Event]:
         """Return a page of the application's events, newest first."""
@@ -56,29 +63,26 @@ class WebhookService:
             await deliveries.replay(connection, event_id, application.id)
             await audit.record(connection, "webhook.replay", event_id, application_id=application.id)
 
-    async def replay_range(self, application: Application, body: ReplayBody) -> int:
-        """Send again what has the body's status in its range, at most `MOST_REPLAYED`. Returns how many.
-
-        Raises: `Refused`.
-        """
+    async def replay_range(self, application: Application, body: ReplayBody) -> Replayed:
+        """Send again what has the body's status in its range. Raises: `Refused`."""
         return await self.replay_between(application, body.since, body.until, body.status)
 
     async def replay_between(
         self, application: Application, since: datetime, until: datetime | None, status: UndeliveredStatus = "failed"
-    ) -> int:
+    ) -> Replayed:
         """Send again what has that status and happened from `since` on and before `until`.
 
-        That is at most `MOST_REPLAYED`; return how many. Raises: `Refused`.
+        Raises: `Refused`.
         """
         async with self._database.transaction() as connection:
             await _require_open(connection, application)
             count = await deliveries.replay_settled(
-                connection, application.id, since, until, status=status, most=MOST_REPLAYED
+                connection, application.id, since, until, status=status, most=self._most_replayed
             )
             after = {"deliveries": count, "status": status, "since": since, "until": until}
             action = "webhook.replay_failed"
             await audit.record(connection, action, application.id, application_id=application.id, after=after)
-            return count
+            return Replayed(count, count == self._most_replayed)
 
     async def send_test(self, application: Application) -> str:
         """Record a test event and return its id. Raises: `Refused`."""

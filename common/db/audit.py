@@ -151,15 +151,16 @@ async def list_part(
     request_id: str | None = None,
     kind: str | None = None,
     actor: str | None = None,
+    scanned: int = _SCANNED,
 ) -> tuple[list[AuditEntry], str | None]:
     """Return a part of the log as `list_entries` does, and the id that the next part is before; None at the end.
 
-    `kind` is what the actions' names begin with, `actor` who made the changes. With one of these a part may hold fewer
-    entries than `limit`, even none, while the log goes on.
+    `kind` is what the actions' names begin with, `actor` who made the changes. With one of these a part looks through
+    `scanned` entries: it may hold fewer than `limit`, even none, while the log goes on.
     """
     source, values = _source(before, application_id, organisation_ids, subject, request_id)
     is_filtered = kind is not None or actor is not None
-    values.append(_SCANNED if is_filtered else limit)
+    values.append(scanned if is_filtered else limit)
     shown = "true"
     if is_filtered:
         place = len(values)
@@ -177,7 +178,7 @@ async def list_part(
         return found, found[-1].id
     if not is_filtered:
         return found, None
-    last = f"select id from ({source}) scanned order by id desc offset {_SCANNED - 1} limit 1"  # noqa: S608
+    last = f"select id from ({source}) scanned order by id desc offset {scanned - 1:d} limit 1"  # noqa: S608
     following: str | None = await connection.fetchval(last, *values)
     return found, following
 

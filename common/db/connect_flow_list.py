@@ -117,14 +117,20 @@ _PART = f"""
 
 
 async def list_flows(
-    connection: Connection, application_id: str, which: FlowFilter, *, after: str | None, limit: int
+    connection: Connection,
+    application_id: str,
+    which: FlowFilter,
+    *,
+    after: str | None,
+    limit: int,
+    scanned: int = SCANNED,
 ) -> FlowPart:
     """Return a part of the application's flows, newest first, behind the flow `after` (None: from the newest on)."""
     rows = await connection.fetch(
         _PART,
         application_id,
         after,
-        SCANNED,
+        scanned,
         limit,
         which.state,
         which.step,
@@ -138,7 +144,7 @@ async def list_flows(
     flows = [_read_listed(row) for row in rows if row["id"] is not None]
     if len(flows) == limit:
         return FlowPart(flows, flows[-1].id)
-    return FlowPart(flows, rows[0]["last_scanned"] if rows[0]["scanned"] == SCANNED else None)
+    return FlowPart(flows, rows[0]["last_scanned"] if rows[0]["scanned"] == scanned else None)
 
 
 async def has_flow(connection: Connection, application_id: str, flow_id: str) -> bool:

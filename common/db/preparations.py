@@ -106,10 +106,17 @@ class ClaimedPreparation:
 
 
 class TooManyWaiting(FrontageError):
-    """The application has `MOST_WAITING` preparations that wait."""
+    """The application has as many preparations that wait as it may."""
 
 
-async def request(connection: Connection, application_id: str, wanted: Wanted, *, awaits_dns: bool = False) -> None:
+async def request(
+    connection: Connection,
+    application_id: str,
+    wanted: Wanted,
+    *,
+    awaits_dns: bool = False,
+    most_waiting: int = MOST_WAITING,
+) -> None:
     """Prepare the domain, anew for `KEPT_DAYS` where it is prepared already, and have a monitor look at its DNS now.
 
     With `awaits_dns`, a domain that is not prepared is enrolled once its DNS leads here, and not before.
@@ -121,7 +128,7 @@ async def request(connection: Connection, application_id: str, wanted: Wanted, *
         " from (select from preparations where application_id = $1 and state = 'waiting' limit $3) waiting",
         application_id,
         wanted.domain,
-        MOST_WAITING,
+        most_waiting,
     )
     if is_full:
         raise TooManyWaiting(application_id)

@@ -44,8 +44,6 @@ from common.enrolment.origins import Unreachable
 _LISTED = 50
 _EXAMPLE_URL = "https://app.acme.example/shop"
 _CHECK_SECONDS = 6.0
-_TOTALS_SECONDS = 5.0
-_CHECKS_SECONDS = 15.0
 
 
 class ApplicationPages:
@@ -175,9 +173,10 @@ class ApplicationPages:
         async def parts() -> tuple[LivePart, ...]:
             application = await find_application(self._context, request)
             given, tenant = (application.id,), application.organisation_id or ""
+            every = self._context.live
             return (
-                LivePart(self._totals, given, tenant, _TOTALS_SECONDS),
-                LivePart(self._checks, given, tenant, _CHECKS_SECONDS, after=_CHECKS_SECONDS),
+                LivePart(self._totals, given, tenant, every.totals),
+                LivePart(self._checks, given, tenant, every.application_checks, after=every.application_checks),
             )
 
         return await stream(self._context, request, parts)

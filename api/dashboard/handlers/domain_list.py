@@ -22,7 +22,7 @@ from common.accounts import Permission
 from common.db import applications, domain_list, domain_totals, origin_outages, preparations, unwell_domains
 from common.db.applications import Application
 from common.db.domain_list import ListRow
-from common.db.domain_list_query import PRODUCTS, SORTS, STATUSES, DomainListQuery, ListKey, Sort
+from common.db.domain_list_query import PRODUCTS, SORTS, STATUSES, DomainListQuery, ListKey, SearchLimits, Sort
 from common.db.domain_totals import Totals
 from common.db.session import Connection
 from common.metadata import read_note
@@ -30,9 +30,6 @@ from common.metadata import read_note
 _LISTED = 50
 _LISTED_APPLICATIONS = 200
 _PENDING_LISTED = 20
-_LIVE_SECONDS = 5.0
-_LIVE_SEARCH_SECONDS = 15.0
-"""A search reads more than a part of the list."""
 _FILTERS = ("text", "product", "status", "application")
 _READ_AT_ONCE = 1000
 _MOST_EXPORTED = 10_000
@@ -76,7 +73,7 @@ class DomainListPage:
         query, found = dict(_query(request)), list[ListRow]()
         async with self._context.database.connection() as connection:
             scope = await self._scope(connection, visitor_of(request).roles, query.get("application"))
-            wanted = replace(_wanted(query, scope.ids), after=None, limit=_READ_AT_ONCE)
+            wanted = replace(_wanted(query, scope.ids, self._context.search), after=None, limit=_READ_AT_ONCE)
             while len(found) < _MOST_EXPORTED:
                 part = await domain_list.list_part(connection, wanted)
                 found += part.rows
@@ -89,7 +86,8 @@ class DomainListPage:
         """Send the same part of the list as it changes."""
 
         query = _query(request)
-        every = _LIVE_SEARCH_SECONDS if request.query.get("text") else _LIVE_SECONDS
+        live = self._context.live
+        every = live.domain_search if request.query.get("text") else live.domain_list
 
         async def parts() -> tuple[LivePart, ...]:
             roles = visitor_of(request).roles
@@ -106,7 +104,7 @@ class DomainListPage:
         query = dict(given)
         async with self._context.database.connection() as connection:
             scope = await self._scope(connection, roles, query.get("application"))
-            wanted = _wanted(query, scope.ids)
+            wanted = _wanted(query, scope.ids, self._context.search)
             await domain_list.settle_lapsed(connection)
             part = await domain_list.list_part(connection, wanted)
             rows = await _with_failures(connection, wanted, part.rows)
@@ -165,7 +163,7 @@ def _query(request: web.Request) -> _Query:
     return tuple((name, request.query[name]) for name in _PARAMETERS if name in request.query)
 
 
-def _wanted(query: Mapping[str, str], ids: list[str] | None) -> DomainListQuery:
+def _wanted(query: Mapping[str, str], ids: list[str] | None, limits: SearchLimits) -> DomainListQuery:
     """Unknown values are as good as none: the addresses of lists are kept and passed on."""
     product, status = query.get("product"), query.get("status")
     text = query.get("text", "").strip()
@@ -180,6 +178,7 @@ def _wanted(query: Mapping[str, str], ids: list[str] | None) -> DomainListQuery:
         sort=sort,
         after=_key(query, sort),
         limit=_LISTED,
+        limits=limits,
     )
 
 

@@ -48,9 +48,6 @@ from common.enrolment.request import EnrolmentRequest
 from common.names import DomainName
 
 _LISTED_APPLICATIONS = 200
-_LIVE_SECONDS = 1.0
-_DIAGNOSIS_SECONDS = 15.0
-_ACTIVITY_SECONDS = 5.0
 _ENTRIES = 8
 _FIELDS_OF_NEW = {
     "domain": "domain",
@@ -220,10 +217,11 @@ class DomainPages:
         async def parts() -> tuple[LivePart, ...]:
             application = await find_application(self._context, request)
             given, tenant = (application.id, name), application.organisation_id or ""
+            every = self._context.live
             return (
-                LivePart(self._certificate, given, tenant, _LIVE_SECONDS),
-                LivePart(self._diagnosis, given, tenant, _DIAGNOSIS_SECONDS, after=_DIAGNOSIS_SECONDS),
-                LivePart(self._activity, given, tenant, _ACTIVITY_SECONDS),
+                LivePart(self._certificate, given, tenant, every.certificate),
+                LivePart(self._diagnosis, given, tenant, every.diagnosis, after=every.diagnosis),
+                LivePart(self._activity, given, tenant, every.activity),
             )
 
         return await stream(self._context, request, parts)

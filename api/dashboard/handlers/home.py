@@ -27,7 +27,6 @@ from common.db.session import Connection
 
 _ATTENTION = 8
 _LATEST = 8
-_LIVE_SECONDS = 10.0
 _NOT_CHECKED = (
     "No monitored record is checked now: no running monitor checks any. The operator has to mend one: `frontage doctor`"
     " shows which."
@@ -54,7 +53,7 @@ class HomePage:
 
         async def parts() -> tuple[LivePart, ...]:
             roles = visitor_of(request).roles
-            return (LivePart(self._standing, (roles,), roles.tenant, _LIVE_SECONDS),)
+            return (LivePart(self._standing, (roles,), roles.tenant, self._context.live.overview),)
 
         return await stream(self._context, request, parts)
 

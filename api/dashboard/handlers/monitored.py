@@ -23,7 +23,6 @@ from common.db.applications import Application
 from common.db.monitored_domains import MonitoredKey
 from common.names import DomainName
 
-_LIVE_SECONDS = 5.0
 _EVENTS = 20
 _PARTS = ("state", "when", "records", "history")
 
@@ -48,7 +47,8 @@ class MonitoredPages:
 
         async def parts() -> tuple[LivePart, ...]:
             application = await find_application(self._context, request)
-            return (LivePart(self._checked, (application.id, name), application.organisation_id or "", _LIVE_SECONDS),)
+            given, tenant = (application.id, name), application.organisation_id or ""
+            return (LivePart(self._checked, given, tenant, self._context.live.monitored),)
 
         return await stream(self._context, request, parts)
 

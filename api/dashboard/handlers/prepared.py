@@ -16,8 +16,6 @@ from common.accounts import Permission
 from common.db.applications import Application
 from common.names import DomainName
 
-_LIVE_SECONDS = 1.0
-
 
 class PreparedPages:
     """The page of a prepared domain. One instance per process."""
@@ -45,7 +43,8 @@ class PreparedPages:
 
         async def parts() -> tuple[LivePart, ...]:
             application = await find_application(self._context, request)
-            return (LivePart(self._steps, (application.id, name), application.organisation_id or "", _LIVE_SECONDS),)
+            given, tenant = (application.id, name), application.organisation_id or ""
+            return (LivePart(self._steps, given, tenant, self._context.live.prepared),)
 
         return await stream(self._context, request, parts)
 

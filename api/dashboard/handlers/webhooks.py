@@ -18,7 +18,7 @@ from api.dashboard.rendering import Flash
 from api.dashboard.renderings import LivePart
 from api.errors import WEBHOOK_DISABLED, Refused
 from api.schemas.webhooks import ReplayBody, is_event_id
-from api.services.webhooks import MOST_REPLAYED
+from api.services.webhooks import Replayed
 from common.accounts import Permission
 from common.db import deliveries, events, monitor_nodes, webhook_endpoints
 from common.db.applications import Application
@@ -27,8 +27,6 @@ from common.db.session import Connection
 from common.endpoint_health import disables_at
 
 _LISTED = 50
-_LIVE_SECONDS = 5.0
-_ONE_LIVE_SECONDS = 1.0
 _STATUSES: tuple[Status, ...] = get_args(Status)
 _REFUSED = {WEBHOOK_DISABLED: "Nothing was sent: the endpoint is disabled. Enable it first."}
 _REPLAY_HOURS = {"1": 1, "24": 24, "168": 168, "720": 720}
@@ -66,8 +64,8 @@ class WebhookPages:
             application = await find_application(self._context, request)
             tenant = application.organisation_id or ""
             return (
-                LivePart(self._endpoint, (application.id,), tenant, _LIVE_SECONDS),
-                LivePart(self._deliveries, (application.id, *wanted), tenant, _LIVE_SECONDS),
+                LivePart(self._endpoint, (application.id,), tenant, self._context.live.deliveries),
+                LivePart(self._deliveries, (application.id, *wanted), tenant, self._context.live.deliveries),
             )
 
         return await stream(self._context, request, parts)
@@ -118,7 +116,7 @@ class WebhookPages:
         async def parts() -> tuple[LivePart, ...]:
             application = await find_application(self._context, request)
             given = (application.id, event_id)
-            return (LivePart(self._delivery, given, application.organisation_id or "", _ONE_LIVE_SECONDS),)
+            return (LivePart(self._delivery, given, application.organisation_id or "", self._context.live.delivery),)
 
         return await stream(self._context, request, parts)
 
@@ -155,8 +153,7 @@ class WebhookPages:
             case "replay_failed" if (hours := _REPLAY_HOURS.get(text_of(request, "hours"))) is not None:
                 since = self._context.clock.now() - timedelta(hours=hours)
                 body = ReplayBody.model_validate({"from": since.isoformat()})
-                count = await webhooks.replay_range(application, body)
-                return base, _replayed(count)
+                return base, _replayed(await webhooks.replay_range(application, body))
             case _:
                 raise web.HTTPBadRequest
 
@@ -167,11 +164,11 @@ def _hurried(count: int) -> str:
     return f"{words.count(count, 'delivery', 'deliveries')} that had waited {'is' if count == 1 else 'are'} sent now."
 
 
-def _replayed(count: int) -> Flash:
+def _replayed(replayed: Replayed) -> Flash:
+    count, is_part = replayed
     if not count:
         return Flash("Nothing of that time has failed for good: what is pending is still tried by itself.", "warn")
     sent = f"{words.count(count, 'failed delivery', 'failed deliveries')} {'is' if count == 1 else 'are'} sent again."
-    is_part = count == MOST_REPLAYED
     return Flash(f"{sent} There may be more: send them again too." if is_part else sent, "warn" if is_part else "good")
 
 

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from api.app import build_app
+from api.bounds import BOUNDS, Bounds
 from api.counters import Counters
 from api.serving import serving
 from bench.lab.ports import free_ports
@@ -71,8 +72,14 @@ def probe_port() -> int:
 
 
 @pytest.fixture
-async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
-    async with open_service(dsn, tmp_path, probe_port, UNHURRIED) as service:
+def bounds() -> Bounds:
+    """A test that comes to one of them overrides this by a parameter."""
+    return BOUNDS
+
+
+@pytest.fixture
+async def service(dsn: str, tmp_path: Path, probe_port: int, bounds: Bounds) -> AsyncIterator[Service]:
+    async with open_service(dsn, tmp_path, probe_port, UNHURRIED, bounds=bounds) as service:
         yield service
 
 
@@ -84,6 +91,7 @@ async def open_service(
     timeouts: SessionTimeouts,
     *,
     authority_port: int | None = DNS_PORT,
+    bounds: Bounds = BOUNDS,
     **environ: str,
 ) -> AsyncIterator[Service]:
     """`environ`: further settings, by their names without the prefix. `authority_port` None: the zone's name server is
@@ -115,6 +123,7 @@ async def open_service(
             counters,
             probe_port=probe_port,
             authority_port=authority_port or server.port,
+            bounds=bounds,
         )
         listen = settings.api_listen if "API_LISTEN" in environ else HostPort("127.0.0.1", 0)
         host, port = await stack.enter_async_context(serving(app, listen))

@@ -190,7 +190,7 @@ async def open_world(
     name_server: HostPort,
     *,
     poll_seconds: float = 0.1,
-    **environ: str,
+    **environ: Any,
 ) -> AsyncIterator[World]:
     """`name_server` has the zones `PARENT` and `CUSTOMER`, and stands in for the resolver too. `environ`: further
     settings, by their names without the prefix."""

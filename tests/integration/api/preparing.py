@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from api.bounds import BOUNDS, Bounds
 from common.addresses import tenant_policy
 from common.db import preparations
 from common.dns import Resolver
@@ -34,11 +35,11 @@ ZONE = "acme.frontage.test"
 
 
 @asynccontextmanager
-async def open_preparing(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
+async def open_preparing(dsn: str, tmp_path: Path, probe_port: int, bounds: Bounds = BOUNDS) -> AsyncIterator[Service]:
     """Serve the API, with zones whose own servers can be asked, and a monitor beside it."""
     settings = {"PUBLIC_URL": "https://api.frontage.test", "ACME_DNS_ZONE": ZONE}
     async with (
-        open_service(dsn, tmp_path, probe_port, UNHURRIED, authority_port=None, **settings) as service,
+        open_service(dsn, tmp_path, probe_port, UNHURRIED, authority_port=None, bounds=bounds, **settings) as service,
         AsyncExitStack() as stack,
     ):
         service.zone.add("test", "NS", "ns.test")

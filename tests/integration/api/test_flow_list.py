@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common.db import connect_flow_list
+from api.bounds import Bounds
 from common.db.connect_flow_list import count_steps
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
@@ -70,8 +70,8 @@ async def test_each_flow_is_listed_with_the_step_it_has_come_to(service: Service
     )
 
 
-async def test_parts_join_to_the_whole_list(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect_flow_list, "SCANNED", 3)
+@pytest.mark.parametrize("bounds", [Bounds(flows_scanned=3)], ids=["few"])
+async def test_parts_join_to_the_whole_list(service: Service) -> None:
     partner = await service.partner()
     made = await begin_at_each_step(service, partner)
 

@@ -52,7 +52,7 @@ NOTHING = {
 @pytest.fixture
 async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
     """One whose zones' own servers can be asked."""
-    settings = {"PUBLIC_URL": "https://api.frontage.test", "ACME_DNS_ZONE": "acme.frontage.test"}
+    settings: dict[str, Any] = {"PUBLIC_URL": "https://api.frontage.test", "ACME_DNS_ZONE": "acme.frontage.test"}
     async with open_service(dsn, tmp_path, probe_port, UNHURRIED, authority_port=None, **settings) as service:
         service.zone.add("test", "NS", "ns.test")
         service.zone.add("ns.test", "A", "127.0.0.1")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from common.db import delegations, domains, preparations
+from api.bounds import Bounds
+from common.db import delegations, domains
 from common.domain_settings import DomainSettings
 from monitor.preparing import waiting_pause_seconds
 from tests.integration.api.conftest import POWER_TARGET, SERVER, Service, open_service
@@ -29,8 +30,8 @@ from tests.timeouts import UNHURRIED
 
 
 @pytest.fixture
-async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
-    async with open_preparing(dsn, tmp_path, probe_port) as service:
+async def service(dsn: str, tmp_path: Path, probe_port: int, bounds: Bounds) -> AsyncIterator[Service]:
+    async with open_preparing(dsn, tmp_path, probe_port, bounds) as service:
         yield service
 
 
@@ -151,10 +152,8 @@ async def test_what_no_dns_could_change_is_refused_at_once(
         assert (answer.status, "FRONTAGE_ACME_DNS_ZONE" in answer.body["hint"]) == (409, True)
 
 
-async def test_waiting_preparations_of_an_application_are_bounded(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(preparations, "MOST_WAITING", 2)
+@pytest.mark.parametrize("bounds", [Bounds(most_prepared=2)], ids=["few"])
+async def test_waiting_preparations_of_an_application_are_bounded(service: Service) -> None:
     partner, other = await service.partner(), await service.partner()
     for number in (1, 2):
         assert (await prepare(partner, f"shop{number}.customer.test")).status == 200

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from api.bounds import Bounds
 from common.db import deliveries, events, webhook_endpoints
 from common.db.applications import update_application
 from common.db.deliveries import ClaimedDelivery
@@ -233,11 +234,8 @@ def _moment(event_id: str) -> str:
     return (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=int(event_id[4:18], 16))).isoformat()
 
 
-async def test_a_replay_is_bounded_and_goes_on_with_the_same_call(
-    service: Service, partner: Partner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in ("services", "handlers"):
-        monkeypatch.setattr(f"api.{module}.webhooks.MOST_REPLAYED", 2)
+@pytest.mark.parametrize("bounds", [Bounds(most_replayed=2)], ids=["few"])
+async def test_a_replay_is_bounded_and_goes_on_with_the_same_call(service: Service, partner: Partner) -> None:
     ids = [await record(service, partner, domain=f"{number}.example") for number in range(3)]
     await fail(service, *ids)
     begin = {"from": "2020-01-01T00:00:00Z"}

@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from api.bounds import BOUNDS, Bounds
 from api.rules.passwords import hash_password
 from bench.lab.ports import free_ports
 from common.accounts import Role, hash_token, mint_random_token
@@ -130,13 +131,21 @@ class Dashboard:
 
 
 @pytest.fixture
-async def dashboard(dsn: str, tmp_path: Path) -> AsyncIterator[Dashboard]:
-    async with serving_dashboard(dsn, tmp_path) as dashboard:
+def bounds() -> Bounds:
+    """Tests that come to one of them override this."""
+    return BOUNDS
+
+
+@pytest.fixture
+async def dashboard(dsn: str, tmp_path: Path, bounds: Bounds) -> AsyncIterator[Dashboard]:
+    async with serving_dashboard(dsn, tmp_path, bounds) as dashboard:
         yield dashboard
 
 
 @asynccontextmanager
-async def serving_dashboard(dsn: str, state_dir: Path, **environ: str) -> AsyncIterator[Dashboard]:
+async def serving_dashboard(
+    dsn: str, state_dir: Path, bounds: Bounds = BOUNDS, **environ: str
+) -> AsyncIterator[Dashboard]:
     """`environ`: further settings, by their names without the prefix."""
     async with AsyncExitStack() as stack:
         port, probe_port = free_ports(2)
@@ -145,6 +154,6 @@ async def serving_dashboard(dsn: str, state_dir: Path, **environ: str) -> AsyncI
             "PUBLIC_URL": f"http://localhost:{port}",
         }
         service = await stack.enter_async_context(
-            open_service(dsn, state_dir, probe_port, SessionTimeouts(), **settings)
+            open_service(dsn, state_dir, probe_port, SessionTimeouts(), bounds=bounds, **settings)
         )
         yield Dashboard(service, stack)

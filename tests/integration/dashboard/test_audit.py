@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from functools import partial
 
 import pytest
 
@@ -124,19 +125,17 @@ async def test_the_log_is_narrowed_by_kind_and_person_and_exported(dashboard: Da
     assert (await stranger.get(f"/dashboard/applications/{partner.id}/audit/export")).status == 404
 
 
-async def test_a_filter_looks_through_a_bounded_part_and_goes_on(
-    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audit, "_SCANNED", 2)
+async def test_a_filter_looks_through_a_bounded_part_and_goes_on(dashboard: Dashboard) -> None:
     async with dashboard.service.database.transaction() as connection:
         with acting(Actor("command", "root")):
             for action in ("domain.old", "user.a", "user.b", "user.c"):
                 await audit.record(connection, action, "it")
-        first, following = await audit.list_part(connection, before=None, limit=5, subject="it", kind="domain")
+        list_part = partial(audit.list_part, connection, limit=5, subject="it", kind="domain", scanned=2)
+        first, following = await list_part(before=None)
         assert (first, following is not None) == ([], True)
-        second, last = await audit.list_part(connection, before=following, limit=5, subject="it", kind="domain")
+        second, last = await list_part(before=following)
         assert [each.action for each in second] == ["domain.old"]
-        third, end = await audit.list_part(connection, before=last, limit=5, subject="it", kind="domain")
+        third, end = await list_part(before=last)
         assert (third, end) == ([], None)
 
 

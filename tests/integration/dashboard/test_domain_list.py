@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from html import unescape
 
 import pytest
 
-from api.dashboard.handlers import domain_list as handler
+from api.bounds import Bounds
 from common.db import domains
-from common.db.domain_list_query import DomainListQuery, SearchLimits
+from common.db.domain_list_query import SearchLimits
 from common.domain_settings import DomainSettings
 from tests.integration.dashboard.conftest import Browser, Dashboard, Page
 
@@ -107,9 +106,11 @@ async def test_the_overview_names_a_domain_whose_order_fails(dashboard: Dashboar
     assert NAMES[0] not in (await stranger.get()).words
 
 
-async def test_a_search_that_found_nothing_yet_goes_on(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = SearchLimits(window=2, walked=2, fewest_characters=100)  # not by index
-    monkeypatch.setattr(handler, "DomainListQuery", partial(DomainListQuery, limits=limits))
+NOT_BY_INDEX = SearchLimits(window=2, walked=2, fewest_characters=100)
+
+
+@pytest.mark.parametrize("bounds", [Bounds(search=NOT_BY_INDEX)], ids=["small"])
+async def test_a_search_that_found_nothing_yet_goes_on(browser: Browser) -> None:
     page = await browser.get("/dashboard/domains?text=shop5")
     while "Search on" in page.text:
         assert names(page) == []

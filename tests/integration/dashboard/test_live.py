@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import fields, replace
 from typing import Any
 
 import aiohttp
 import pytest
 
+from api.bounds import Bounds, LiveIntervals
 from api.dashboard import live
-from api.dashboard.handlers import applications, domain_list, domains, home, monitored, webhooks
+from api.dashboard.handlers import home
 from api.rights import Roles
 from common import monitored_changes
 from common.accounts import Role
@@ -26,17 +28,12 @@ from tests.integration.dashboard.conftest import Browser, Dashboard
 from tests.integration.dashboard.test_tenants import SHOP, power
 from tests.waiting import until
 
+OFTEN = LiveIntervals(**dict.fromkeys((each.name for each in fields(LiveIntervals)), 0.02))
 
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (domains, domain_list, home, monitored, webhooks):
-        monkeypatch.setattr(module, "_LIVE_SECONDS", 0.02)
-    monkeypatch.setattr(live, "_CHECK_SECONDS", 0.02)
-    monkeypatch.setattr(live, "_AGAIN_SECONDS", 0.02)
-    monkeypatch.setattr(domains, "_DIAGNOSIS_SECONDS", 0.02)
-    monkeypatch.setattr(domains, "_ACTIVITY_SECONDS", 0.02)
-    monkeypatch.setattr(applications, "_TOTALS_SECONDS", 0.02)
-    monkeypatch.setattr(applications, "_CHECKS_SECONDS", 0.02)
+
+@pytest.fixture
+def bounds() -> Bounds:
+    return Bounds(live=OFTEN)
 
 
 DOMAIN = f"/applications/{{}}/domains/{SHOP}/live"
@@ -178,10 +175,7 @@ async def test_the_answer_to_a_delivery_is_sent(dashboard: Dashboard) -> None:
         await read_until(stream, 'data-into="delivery-status"', "Failed", "Answered 503")
 
 
-async def test_the_overview_says_which_work_is_done_for_no_domain(
-    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(home, "_LIVE_SECONDS", 0.02)
+async def test_the_overview_says_which_work_is_done_for_no_domain(dashboard: Dashboard) -> None:
     partner = await dashboard.partner()
     browser = await dashboard.signed_in("ops@x.test")
     async with await followed(browser, partner.id, "/live") as stream:
@@ -207,10 +201,10 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return await standing(self, roles)
 
     monkeypatch.setattr(home.HomePage, "_standing", counted)
-    monkeypatch.setattr(home, "_LIVE_SECONDS", 3600.0)
     return begun
 
 
+@pytest.mark.parametrize("bounds", [Bounds(live=replace(OFTEN, overview=3600.0))], ids=["rarely"])
 async def test_members_of_an_organisation_share_a_rendering_and_others_do_not(
     dashboard: Dashboard, rendered: list[str]
 ) -> None:

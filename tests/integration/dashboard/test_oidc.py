@@ -54,7 +54,7 @@ async def world(dsn: str, tmp_path: Path) -> AsyncIterator[World]:
     secret = tmp_path / "client-secret"
     secret.write_text(f"{SECRET}\n")
     async with serving_issuer() as issuer:
-        settings = {
+        settings: dict[str, Any] = {
             "OIDC_ISSUER": issuer.url,
             "OIDC_CLIENT_ID": CLIENT,
             "OIDC_CLIENT_SECRET_FILE": str(secret),

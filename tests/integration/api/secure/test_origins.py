@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from api.bounds import Bounds
 from bench.lab.zone import Behaviour
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.secure.parts import DOMAIN, UNREACHABLE, refusal, set_application
@@ -123,8 +124,8 @@ async def test_an_origin_that_does_not_answer_is_not_reachable(service: Service,
     assert (await ssl_partner.get()).body["total"] == 0
 
 
-async def test_a_silent_origin_is_given_up(service: Service, ssl_partner: Ssl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("common.origin_probe.LONGEST_SECONDS", 0.2)
+@pytest.mark.parametrize("bounds", [Bounds(origin_seconds=0.2)], ids=["soon"])
+async def test_a_silent_origin_is_given_up(service: Service, ssl_partner: Ssl) -> None:
     release = asyncio.Event()
 
     async def say_nothing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
