@@ -19,24 +19,24 @@ DIRECTORY = Path(__file__).parent / "output"
 _ELSEWHERE = "bench-output"
 
 
-def directory() -> Path:
+def directory(preferred: Path = DIRECTORY) -> Path:
     """Return the directory for figures, created if it is missing.
 
     Raises: `OperatorError` when neither can be written to.
     """
-    for place in (DIRECTORY, Path.cwd() / _ELSEWHERE):
+    for place in (preferred, Path.cwd() / _ELSEWHERE):
         try:
             place.mkdir(exist_ok=True)
         except OSError:
             continue
         if os.access(place, os.W_OK | os.X_OK):
             return place
-    raise OperatorError(f"cannot write to {DIRECTORY}, nor here: change to a directory of your own")
+    raise OperatorError(f"cannot write to {preferred}, nor here: change to a directory of your own")
 
 
-def write(name: str, figures: dict[str, Any]) -> Path:
+def write(name: str, figures: dict[str, Any], preferred: Path = DIRECTORY) -> Path:
     """Write ``<name>.json`` with the time and the machine it was measured on."""
-    path = directory() / f"{name}.json"
+    path = directory(preferred) / f"{name}.json"
     measured = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.system()} {platform.release()} {platform.machine()}",

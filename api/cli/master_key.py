@@ -290,12 +290,12 @@ async def _pass_time(progress: Progress, seconds: float) -> None:
     progress.remove_task(task)
 
 
-async def _await_edges(database: Database) -> None:
+async def _await_edges(database: Database, *, within_seconds: float = _EDGES_SECONDS) -> None:
     """Wait until no edge serves what is sealed under the old key. Raises: `OperatorError`."""
     from common.clock import SystemClock
     from common.liveness import await_edges
 
-    reach = await await_edges(database, SystemClock(), within_seconds=_EDGES_SECONDS)
+    reach = await await_edges(database, SystemClock(), within_seconds=within_seconds)
     if reach.behind:
         edges = ", ".join(f"{edge.node_id} {edge.host}".strip() for edge in reach.behind)
         raise OperatorError(

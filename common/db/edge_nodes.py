@@ -186,8 +186,9 @@ async def report(
     holder: str = "",
     takes: bool = True,
     looks: bool = False,
+    lease_seconds: float = LEASE_SECONDS,
 ) -> Renewal:
-    """Report, for `LEASE_SECONDS`, that this node has applied the feed of that identity up to `version`.
+    """Report, for `lease_seconds`, that this node has applied the feed of that identity up to `version`.
 
     One statement, and so one commit. `positions`: the version of each shard of the feed, whose sum is `version`;
     without them, it is not known which of its certificates are old. `failing`: the origins that it cannot reach; None
@@ -205,7 +206,7 @@ async def report(
         {
             "identity": identity,
             "version": version,
-            "seconds": LEASE_SECONDS,
+            "seconds": lease_seconds,
             "state": condition.state,
             "reason": condition.reason,
             "host": host,

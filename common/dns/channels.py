@@ -13,7 +13,7 @@ from common.dns.questions import Answer, Outcome
 from common.records import RecordType, authorization, normal_name, normal_value, text_of
 from common.settings import HostPort
 
-_TRY_SECONDS = 0.6
+TRY_SECONDS = 0.6
 _TRIES = 2
 _FLAGS = (
     pycares.ARES_FLAG_EDNS
@@ -33,10 +33,10 @@ _OUTCOMES = {
 }
 
 
-def open_channel(server: HostPort) -> aiodns.DNSResolver | None:
+def open_channel(server: HostPort, *, try_seconds: float) -> aiodns.DNSResolver | None:
     """Open a channel to a server, or return None when this process has no room for another."""
     try:
-        return aiodns.DNSResolver([str(server)], timeout=_TRY_SECONDS, tries=_TRIES, flags=_FLAGS)
+        return aiodns.DNSResolver([str(server)], timeout=try_seconds, tries=_TRIES, flags=_FLAGS)
     except (pycares.AresError, OSError):
         return None
 

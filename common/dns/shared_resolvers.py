@@ -16,7 +16,7 @@ from pathlib import Path
 import aiodns
 
 from common.addresses import AddressPolicy
-from common.dns.channels import open_channel, outcome_of, read_result
+from common.dns.channels import TRY_SECONDS, open_channel, outcome_of, read_result
 from common.dns.direct import DirectClient
 from common.dns.questions import Answer, Outcome, Question
 from common.dns.replies import read_recursive
@@ -90,8 +90,9 @@ class SharedResolvers:
         *,
         resolv_conf: Path = SYSTEM_RESOLV_CONF,
         most_channels: int = _MOST_CHANNELS,
+        try_seconds: float = TRY_SECONDS,
     ) -> None:
-        """Prepare to ask `servers`; without any, the system's own are asked.
+        """Prepare to ask `servers`; without any, the system's own are asked. Each try has `try_seconds`.
 
         Raises: `OperatorError` for one that the policy refuses.
         """
@@ -99,6 +100,7 @@ class SharedResolvers:
             refuse_forbidden(server, policy)
         self._given = tuple(servers)
         self._resolv_conf = resolv_conf
+        self._try_seconds = try_seconds
         self._system: tuple[HostPort, ...] = ()
         self._system_until = 0.0
         self._channels: dict[HostPort, _Channel] = {}
@@ -154,7 +156,7 @@ class SharedResolvers:
             return channel
         await self._room.acquire()
         channel = self._usable(server, question, may_share=may_share)  # another task may have opened one meanwhile
-        resolver = None if channel is not None else open_channel(server)
+        resolver = None if channel is not None else open_channel(server, try_seconds=self._try_seconds)
         if resolver is None:
             self._room.release()
             return channel

@@ -15,6 +15,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,18 +36,20 @@ class Binaries:
     initdb: Path
 
 
-def find(account: UnixAccount | None) -> Binaries:
+def find(account: UnixAccount | None, *, site: Path | None = None, stages: Sequence[Path] = _STAGES) -> Binaries:
     """Find programs that `account` can run; without one, this process' own user.
+
+    The package is looked for in `site`, or where Python would; copies that others can reach are made in `stages`.
 
     Raises: OperatorError when the wheel is missing, does not run here, or can be reached nowhere.
     """
-    site = _package_directory()
+    site = site or _package_directory()
     in_place = _binaries(site)
     if not in_place.postgres.exists():
         raise OperatorError(f"the package {_PACKAGE} holds no PostgreSQL 18: reinstall it")
     if account is None or _can_run(in_place, account):
         return in_place
-    for base in _STAGES:
+    for base in stages:
         staged = base / _staged_name()
         try:
             _stage(site, staged)

@@ -32,7 +32,7 @@ from common.processes import UnixAccount, spawn
 
 _READY_SECONDS = 120  # crash recovery after a kill -9 of a busy server included
 _POLL_SECONDS = 0.01
-_DYING_SECONDS = 10  # how long a server that lost its parent may take to shut down
+_DYING_SECONDS = 10.0
 _FAST_STOP_SECONDS = 10
 _IMMEDIATE_STOP_SECONDS = 5
 _SOCKET_PREFIX = "frontage-"
@@ -64,8 +64,10 @@ class EmbeddedPostgres:
     itself brings it back under the same DSN.
     """
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, *, dying_seconds: float = _DYING_SECONDS) -> None:
+        """Prepare to start. An earlier server that lost its parent has `dying_seconds` before it is killed."""
         self._layout = Layout(state_dir)
+        self._dying_seconds = dying_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._socket_dir: Path | None = None
 
@@ -171,7 +173,7 @@ class EmbeddedPostgres:
     def _take_server_lock(self) -> FileLock:
         """Wait for an earlier server to end; kill it when its parent is gone and it does not end by itself."""
         path = self._layout.server_lock
-        deadline = time.monotonic() + _DYING_SECONDS
+        deadline = time.monotonic() + self._dying_seconds
         is_killed = False
         while (lock := FileLock.try_acquire(path)) is None:
             starter = last_holder(path)
@@ -185,7 +187,7 @@ class EmbeddedPostgres:
                     raise OperatorError(f"an old embedded Postgres does not let go of {path}: reboot, or end it")
                 kill_holders(path, _PROGRAMS)
                 is_killed = True
-                deadline += _DYING_SECONDS
+                deadline += self._dying_seconds
             time.sleep(_POLL_SECONDS)
         return lock
 

@@ -37,7 +37,7 @@ from common.record_checks.verdicts import RecordVerdict, confirm, confirm_presen
 from common.records import Record, RecordType, normal_name, owner_name
 from common.settings import HostPort
 
-_ROUND_SECONDS = 20.0  # for the records looked at together, once it is their turn
+ROUND_SECONDS = 20.0  # for the records looked at together, once it is their turn
 _REPEATS = 2
 _MOST_QUESTIONS = 32  # to zones' own servers at once, of one domain: others need to ask theirs
 _AT_ONCE = 50  # records of one domain; more questions in one moment than a socket holds would be lost
@@ -77,12 +77,19 @@ class RecordChecker:
     """Checks records. A process makes one; `check` may run any number of times at once."""
 
     def __init__(
-        self, resolvers: SharedResolvers, authority: Authority, clock: Clock, *, interval_seconds: float
+        self,
+        resolvers: SharedResolvers,
+        authority: Authority,
+        clock: Clock,
+        *,
+        interval_seconds: float,
+        round_seconds: float = ROUND_SECONDS,
     ) -> None:
         self._resolvers = resolvers
         self._authority = authority
         self._clock = clock
         self._interval_seconds = interval_seconds
+        self._round_seconds = round_seconds
         self._queues = _Queues(
             first=FairQueue(_MOST_AT_ONCE, longest_hold_seconds=_FIRST_SECONDS),
             doubts=FairQueue(_MOST_DOUBTED, longest_hold_seconds=_DOUBTS_SECONDS),
@@ -115,6 +122,7 @@ class RecordChecker:
             records,
             trusted_ttl_seconds=-1.0 if had_long_ttl else self._interval_seconds,
             long_ttl_seconds=self._interval_seconds,
+            round_seconds=self._round_seconds,
         )
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
@@ -142,6 +150,7 @@ class CheckRun:
         *,
         trusted_ttl_seconds: float,
         long_ttl_seconds: float,
+        round_seconds: float,
     ) -> None:
         """Prepare a check; a resolver's "present" is believed up to `trusted_ttl_seconds`."""
         self._resolvers = resolvers
@@ -162,6 +171,7 @@ class CheckRun:
         self._room = asyncio.Semaphore(_MOST_QUESTIONS)
         self._trusted_ttl_seconds = trusted_ttl_seconds
         self._long_ttl_seconds = long_ttl_seconds
+        self._round_seconds = round_seconds
         self._has_long_ttl = False
         self._silent: set[HostPort] = set()
 
@@ -185,10 +195,10 @@ class CheckRun:
 
         Raises: TimeoutError.
         """
-        async with self._queues.first.slot(self._tenant, len(numbers)), asyncio.timeout(_ROUND_SECONDS):
+        async with self._queues.first.slot(self._tenant, len(numbers)), asyncio.timeout(self._round_seconds):
             doubted = await self._ask_first(numbers)
         if doubted:
-            async with self._queues.doubts.slot(self._tenant, len(doubted)), asyncio.timeout(_ROUND_SECONDS):
+            async with self._queues.doubts.slot(self._tenant, len(doubted)), asyncio.timeout(self._round_seconds):
                 await asyncio.gather(*map(self._decide_doubted, doubted))
 
     async def _ask_first(self, numbers: range) -> list[int]:

@@ -59,6 +59,8 @@ class EdgeLease:
         timeouts: SessionTimeouts,
         read_state: Callable[[], tuple[Condition, datetime | None]],
         software_version: str,
+        *,
+        seconds: float = edge_nodes.LEASE_SECONDS,
     ) -> None:
         """Prepare to run. `read_state`: the edge's condition, and since when a copy has been held back."""
         self.failing_origins: tuple[FailingOrigin, ...] = ()
@@ -77,6 +79,7 @@ class EdgeLease:
         self._timeouts = timeouts
         self._read_state = read_state
         self._software_version = software_version
+        self.seconds = seconds  # how long each renewal is good for
         self._due = asyncio.Event()
         self._looked_at = -_RENEWAL_SECONDS
         self._feed_version = 0  # of the primary, at the last look
@@ -167,6 +170,7 @@ class EdgeLease:
             holder=self._holder,
             takes=takes,
             looks=looks,
+            lease_seconds=self.seconds,
         )
         self.note_reached()
         if renewal.is_held and looks:

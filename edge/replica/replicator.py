@@ -75,11 +75,14 @@ class Replicator:
         keyring: Keyring | None = None,
         software_version: str = "",
         proof_seconds: float = _PROOF_SECONDS,
+        lease_seconds: float = LEASE_SECONDS,
+        lag_seconds: float = _LAG_SECONDS,
     ) -> None:
         """Make or open the replica, and lock it.
 
         `keyring`: the keys of the workers; without them the condition has no report on keys. `software_version` is
         reported with the lease. `on_applied` is called in the loop with each version committed to the replica.
+        `lag_seconds`: how far a standby may be behind before that is reported.
 
         Raises: `OperatorError` when the replica cannot be written by this process.
         """
@@ -89,9 +92,12 @@ class Replicator:
         self._cadence = Cadence(poll_seconds, is_notified=settings.feed_url is None)
         self._timeouts = timeouts
         self._proof_seconds = proof_seconds
+        self._lag_seconds = lag_seconds
         self.store = Store(replica_path(settings.state_dir))
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica")
-        self._lease = EdgeLease(self.store, dsn_provider, clock, timeouts, self._read_state, software_version)
+        self._lease = EdgeLease(
+            self.store, dsn_provider, clock, timeouts, self._read_state, software_version, seconds=lease_seconds
+        )
         self._session: Connection | None = None
         self._is_server_tried = False
         self._wake = asyncio.Event()
@@ -157,7 +163,7 @@ class Replicator:
             replica=replica_path(self._settings.state_dir),
             held=self.held_copy,
             admin=str(self._settings.edge_admin),
-            lags=self._is_lagging(_LAG_SECONDS),
+            lags=self._is_lagging(self._lag_seconds),
         )
 
     def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
@@ -447,7 +453,7 @@ class Replicator:
         """
         while True:
             now = self._clock.monotonic()
-            has_lapsed = now - self._lease.reached_at > LEASE_SECONDS
+            has_lapsed = now - self._lease.reached_at > self._lease.seconds
             has_lost_connection = not self.connected and self._equal_at is not None
             is_late = has_lost_connection or self._is_lagging(0) or self._is_behind
             is_cut_off = has_lapsed or is_late or self._held is not None

@@ -12,8 +12,9 @@ from common.db import checks
 from common.db.checks import Check
 from common.db.pool import Connection, Database
 from common.dns.authority import DNS_PORT, Authority
+from common.dns.channels import TRY_SECONDS
 from common.dns.shared_resolvers import SharedResolvers
-from common.record_checks.record_checker import RecordChecker
+from common.record_checks.record_checker import ROUND_SECONDS, RecordChecker
 from common.settings import HostPort
 from monitor.checks.health import CheckHealth
 from monitor.checks.outcomes import Finished, Outcomes
@@ -72,15 +73,21 @@ class Checking:
         authority_port: int = DNS_PORT,
         checks_per_second: float = _CHECKS_PER_SECOND,
         poll_seconds: float = POLL_SECONDS,
+        try_seconds: float = TRY_SECONDS,
+        round_seconds: float = ROUND_SECONDS,
     ) -> None:
         """Create the checks' parts; `on_events` is called after events were recorded.
 
         Raises: `OperatorError` for a server that the policy refuses.
         """
         self._interval_seconds = interval_seconds
-        self._resolvers = SharedResolvers(servers, policy)
+        self._resolvers = SharedResolvers(servers, policy, try_seconds=try_seconds)
         self._record_checker = RecordChecker(
-            self._resolvers, Authority(policy, port=authority_port), clock, interval_seconds=interval_seconds
+            self._resolvers,
+            Authority(policy, port=authority_port),
+            clock,
+            interval_seconds=interval_seconds,
+            round_seconds=round_seconds,
         )
         self._outcomes = Outcomes(database, base_url, on_events)
         self._health = CheckHealth(database, interval_seconds)

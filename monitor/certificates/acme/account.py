@@ -33,7 +33,6 @@ from monitor.certificates.issuer import IssuanceFailed
 _log = get_logger("monitor.certificates.acme")
 
 _ROLLOVER_SECONDS = 2.0
-_TRUSTED_SECONDS = 3.0  # so long a read key is used unread; `KeyRollover` reads it more often
 
 
 async def open_key(database: Database, keyring: Keyring) -> JWKEC:
@@ -96,15 +95,20 @@ class AcmeAccount:
         *,
         email: str | None,
         external: ExternalAccount | None,
+        trusted_seconds: float,
         caa_identities: tuple[str, ...] = (),
     ) -> None:
-        """Create the account's state; `caa_identities` replace the CAA names that the CA does not state."""
+        """Create the account's state; `caa_identities` replace the CAA names that the CA does not state.
+
+        A key that was read is used for `trusted_seconds` without being read again.
+        """
         self._database = database
         self._transport = transport
         self._keyring = keyring
         self._email = email
         self._external = external
         self._caa_identities = caa_identities
+        self._trusted_seconds = trusted_seconds
         self._identity: Identity | None = None
         self._gone: str | None = None
         self._rollover: Rollover | None = None
@@ -117,7 +121,7 @@ class AcmeAccount:
         Raises: `IssuanceFailed` while CAs are being asked to take the next one, or where it cannot be opened;
             `DatabaseUnavailable`.
         """
-        if asyncio.get_running_loop().time() - self._read_at > _TRUSTED_SECONDS:
+        if asyncio.get_running_loop().time() - self._read_at > self._trusted_seconds:
             await self.read_key()
         if self._rollover is not None and self._rollover.key is not None:
             words = f": {self._rollover.last_error}" if self._rollover.last_error else ""

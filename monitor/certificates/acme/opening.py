@@ -25,7 +25,7 @@ from common.trust import authority_trust
 from common.version import VERSION
 from monitor.certificates.acme.account import AcmeAccount, open_key, thumbprint
 from monitor.certificates.acme.issuer import AcmeIssuer
-from monitor.certificates.acme.rollover import KeyRollover
+from monitor.certificates.acme.rollover import ORDERS_END_SECONDS, KeyRollover
 from monitor.certificates.acme.transport import Transport, session_timeout
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.issuers import Issuers
@@ -33,15 +33,25 @@ from monitor.certificates.issuers import Issuers
 _log = get_logger("monitor.certificates.acme")
 
 _EDGES_SECONDS: Final = 1.0
+_TRUSTED_KEY_SECONDS: Final = 3.0  # `KeyRollover` reads it more often
 _CONNECTIONS: Final = 32  # to each CA
 _IDLE_SECONDS: Final = 15.0  # less than the CAs', so that no request is sent on a connection that is about to close
 
 
 @asynccontextmanager
-async def open_acme(settings: Settings, database: Database, keyring: Keyring, clock: Clock) -> AsyncIterator[Issuers]:
+async def open_acme(
+    settings: Settings,
+    database: Database,
+    keyring: Keyring,
+    clock: Clock,
+    *,
+    trusted_key_seconds: float = _TRUSTED_KEY_SECONDS,
+    orders_end_seconds: float = ORDERS_END_SECONDS,
+) -> AsyncIterator[Issuers]:
     """Open the issuers of ``FRONTAGE_ACME_DIRECTORY``, in its order, for the block.
 
-    Edges know the account key's thumbprint when the block begins.
+    Edges know the account key's thumbprint when the block begins. An order uses an account key read in the last
+    `trusted_key_seconds` without reading it again; while the key changes, orders that run have `orders_end_seconds`.
 
     Raises: `OperatorError`, `DatabaseUnavailable`.
     """
@@ -63,7 +73,7 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
         issuers, accounts = [], []
         for directory in settings.acme_directory:
             transport = Transport(session, directory, key, clock)
-            account = _account(settings, database, transport, keyring, directory)
+            account = _account(settings, database, transport, keyring, directory, trusted_key_seconds)
             accounts.append(account)
             issuers.append(
                 AcmeIssuer(
@@ -77,7 +87,7 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
         _log.info(
             "certificates are ordered from", directories=list(settings.acme_directory), thumbprint=thumbprint(key)
         )
-        rollover = KeyRollover(database, keyring, accounts)
+        rollover = KeyRollover(database, keyring, accounts, orders_end_seconds=orders_end_seconds)
         tasks = [
             asyncio.create_task(_register_accounts(issuers), name="acme: register accounts"),
             asyncio.create_task(rollover.run(), name="acme: change the account key"),
@@ -91,7 +101,12 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
 
 
 def _account(
-    settings: Settings, database: Database, transport: Transport, keyring: Keyring, directory: str
+    settings: Settings,
+    database: Database,
+    transport: Transport,
+    keyring: Keyring,
+    directory: str,
+    trusted_seconds: float,
 ) -> AcmeAccount:
     """Create the account at the CA of that directory."""
     authority = urlsplit(directory).netloc
@@ -101,6 +116,7 @@ def _account(
         keyring,
         email=settings.acme_email,
         external=next((each for each in settings.acme_eab if each.authority == authority), None),
+        trusted_seconds=trusted_seconds,
         caa_identities=settings.acme_caa_identities,
     )
 

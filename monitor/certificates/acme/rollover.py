@@ -27,7 +27,7 @@ from monitor.certificates.issuer import IssuanceFailed
 _log = get_logger("monitor.certificates.acme")
 
 _PERIOD_SECONDS: Final = 2.0
-_ORDERS_END_SECONDS: Final = 10.0
+ORDERS_END_SECONDS: Final = 10.0
 
 
 class KeyRollover:
@@ -39,7 +39,7 @@ class KeyRollover:
         keyring: Keyring,
         accounts: Sequence[AcmeAccount],
         *,
-        orders_end_seconds: float = _ORDERS_END_SECONDS,
+        orders_end_seconds: float = ORDERS_END_SECONDS,
     ) -> None:
         """Prepare to run. `orders_end_seconds`: how long orders that run may go on with the key so far."""
         self._database = database

@@ -68,6 +68,8 @@ async def opened(
     keyring: Keyring,
     answers: Answering,
     *directories: str,
+    trusted_key_seconds: float = 3.0,
+    orders_end_seconds: float = 10.0,
     **more: str,
 ) -> AsyncIterator[Issuer]:
     """The issuers as the monitor opens them; `more` are settings, in lower case and without their prefix."""
@@ -78,7 +80,14 @@ async def opened(
         "FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
         **{f"FRONTAGE_{name.upper()}": value for name, value in more.items()},
     }
-    async with open_acme(load(environ), database, keyring, SystemClock()) as issuer:
+    async with open_acme(
+        load(environ),
+        database,
+        keyring,
+        SystemClock(),
+        trusted_key_seconds=trusted_key_seconds,
+        orders_end_seconds=orders_end_seconds,
+    ) as issuer:
         async with database.connection() as connection:
             key = await find_key(connection)
         assert key is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -11,23 +12,17 @@ from bench.lab.ports import free_ports
 from common.db import acme_accounts
 from common.db.pool import Database
 from common.secrets import Keyring
-from monitor.certificates.acme import account, opening
+from monitor.certificates.acme import opening
 from monitor.certificates.acme.account import AcmeAccount, new_key, open_key, thumbprint
 from monitor.certificates.acme.rollover import KeyRollover
 from monitor.certificates.issuer import IssuanceFailed
 from tests.waiting import until
 
-from .parts import Answering, Attempts, opened
+from . import parts
+from .parts import Answering, Attempts
 
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Orders that run are not waited for, and the key is read for each."""
-    monkeypatch.setattr(account, "_TRUSTED_SECONDS", -1.0)
-    make = KeyRollover.__init__
-    monkeypatch.setattr(
-        KeyRollover, "__init__", lambda *given, **more: make(*given, **{"orders_end_seconds": 0.0, **more})
-    )
+opened = partial(parts.opened, trusted_key_seconds=-1.0, orders_end_seconds=0.0)
+"""Orders that run are not waited for, and the key is read for each."""
 
 
 async def request(database: Database) -> None:
@@ -230,9 +225,8 @@ async def test_an_order_reads_no_key_that_was_read_just_now(
     async def rest(_: KeyRollover) -> None:
         pass
 
-    monkeypatch.setattr(account, "_TRUSTED_SECONDS", 3600.0)
     monkeypatch.setattr(KeyRollover, "run", rest)
-    async with opened(pebble, database, keyring, answering) as issuer:
+    async with opened(pebble, database, keyring, answering, trusted_key_seconds=3600.0) as issuer:
         await Attempts().by(issuer)
         monkeypatch.setattr(AcmeAccount, "read_key", note)
         await Attempts("other.customer.example").by(issuer)

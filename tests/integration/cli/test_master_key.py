@@ -255,19 +255,18 @@ async def test_file_sealed_elsewhere_is_named_and_keeps_the_old_key(
 
 
 async def test_edge_that_has_not_applied_it_keeps_the_old_key(
-    database: Database, keyring: Keyring, env: dict[str, str], key_file: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, keyring: Keyring, env: dict[str, str], key_file: Path
 ) -> None:
     from api.cli import master_key
 
     await fill(database, keyring)
-    monkeypatch.setattr(master_key, "_EDGES_SECONDS", 0.1)
     async with database.transaction() as connection:
         await connection.execute(
             "insert into edge_nodes (node_id, feed_identity, version, lease_until)"
             " values ('edge-1', '', 0, now() + interval '1 minute')"
         )
     with pytest.raises(OperatorError, match="edge-1"):
-        await master_key._await_edges(database)
+        await master_key._await_edges(database, within_seconds=0.1)
 
 
 def seal_whole(keyring: Keyring, key_file: Path, secret: bytes, identity: str) -> bytes:

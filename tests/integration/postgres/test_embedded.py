@@ -25,6 +25,7 @@ from common.processes import UnixAccount
 from tests.integration.postgres.running import LAUNCHER, environment, launcher, servers_of
 from tests.waiting import wait_until
 
+NOBODY = UnixAccount("nobody", 65534, 65534)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
 
 
@@ -129,21 +130,16 @@ def test_another_users_data_is_refused_in_words(nobodys_dir: Path) -> None:
 
 
 @needs_root
-def test_unreachable_programs_are_staged_where_the_user_can_run_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreachable_programs_are_staged_where_the_user_can_run_them(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     site = programs._package_directory()
     hidden.mkdir(mode=0o700)
     for name in (programs._PACKAGE, f"{programs._PACKAGE}.libs"):
         subprocess.run(["cp", "-r", "--", site / name, hidden / name], check=True)
-    monkeypatch.setattr(programs, "_package_directory", lambda: hidden)
     with tempfile.TemporaryDirectory(dir="/tmp") as public:
         os.chmod(public, 0o755)
-        monkeypatch.setattr(programs, "_STAGES", (Path(public),))
-        found = programs.find(UnixAccount("nobody", 65534, 65534))
+        found, again = (programs.find(NOBODY, site=hidden, stages=(Path(public),)) for _ in range(2))
         assert found.postgres.is_relative_to(public)
-        again = programs.find(UnixAccount("nobody", 65534, 65534))
         assert again == found
         assert [entry.name for entry in Path(public).iterdir()] == [found.postgres.parents[3].name]
 
@@ -151,12 +147,11 @@ def test_unreachable_programs_are_staged_where_the_user_can_run_them(
 @needs_root
 def test_a_staged_copy_that_others_can_write_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "_can_run", lambda binaries, account: binaries.postgres.is_relative_to(tmp_path))
-    monkeypatch.setattr(programs, "_STAGES", (tmp_path,))
     planted = tmp_path / programs._staged_name()
     planted.mkdir()
     planted.chmod(0o777)
     with pytest.raises(OperatorError, match="cannot run PostgreSQL"):
-        programs.find(UnixAccount("nobody", 65534, 65534))
+        programs.find(NOBODY, stages=(tmp_path,))
 
 
 def test_a_second_server_on_the_same_directory_is_refused_by_the_firsts_pid(state_dir: Path) -> None:
@@ -213,14 +208,13 @@ async def test_a_recycled_pid_in_the_pid_file_does_not_keep_it_from_starting(sta
         stranger.wait()
 
 
-async def test_an_orphan_that_will_not_leave_is_ended(state_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("common.postgres.server._DYING_SECONDS", 0.2)
+async def test_an_orphan_that_will_not_leave_is_ended(state_dir: Path) -> None:
     with launcher(state_dir) as process:
         _, pid, _ = process.stdout.readline().split()
         os.kill(int(pid), signal.SIGSTOP)  # it will not hear that its parent died
         process.kill()
         process.wait()
-        with EmbeddedPostgres(state_dir):
+        with EmbeddedPostgres(state_dir, dying_seconds=0.2):
             assert await ask(running_dsn(state_dir) or "", "select 1") == 1
         assert ProcessIdentity.of(int(pid)) is None
 

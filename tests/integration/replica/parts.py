@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from common.clock import SystemClock
+from common.db.edge_nodes import LEASE_SECONDS
 from common.db.feed import Head, digest, read_head
 from common.db.session import DEFAULT_TIMEOUTS, Connection, SessionTimeouts
 from common.settings import load
@@ -26,6 +27,8 @@ def make_replicator(
     timeouts: SessionTimeouts = DEFAULT_TIMEOUTS,
     feed_url: str | None = None,
     proof_seconds: float = 1.0,
+    lease_seconds: float = LEASE_SECONDS,
+    lag_seconds: float = 5.0,
 ) -> Replicator:
     """One that does not poll, unless told to."""
     return Replicator(
@@ -36,6 +39,8 @@ def make_replicator(
         poll_seconds=poll_seconds,
         timeouts=timeouts,
         proof_seconds=proof_seconds,
+        lease_seconds=lease_seconds,
+        lag_seconds=lag_seconds,
     )
 
 

@@ -165,12 +165,11 @@ async def test_readers_know_that_nothing_is_heard_once_the_lease_has_lapsed(
 
 
 async def test_readers_know_of_a_lost_connection_before_the_lease_has_lapsed(
-    shop: Database, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Database, dsn: str, tmp_path: Path
 ) -> None:
     """A database that restarts within a lease: what is enrolled then is visited before the edge follows again."""
-    monkeypatch.setattr(edge_nodes, "LEASE_SECONDS", 3600.0)
     where = [dsn]
-    replicator = make_replicator(lambda: where[0], tmp_path)
+    replicator = make_replicator(lambda: where[0], tmp_path, lease_seconds=3600.0)
     reader = replicator.store.reader()
     async with running(replicator), shop.connection() as connection:
         await until(lambda: replicator.version == 21, "the first copy")

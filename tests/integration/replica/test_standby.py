@@ -18,7 +18,6 @@ from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.db.session import open_session
 from common.errors import DatabaseUnavailable, OperatorError
-from edge.replica import replicator as replicator_module
 from edge.replica.replicator import Replicator
 from tests.integration.replica.parts import add_application, add_routes, assert_equal, make_replicator, running
 from tests.timeouts import UNHURRIED
@@ -117,14 +116,9 @@ async def test_an_edge_follows_a_standby_and_reports_to_the_primary(
 
 
 async def test_an_edge_reports_that_its_standby_lags_until_it_has_caught_up(
-    primary: PostgresServer,
-    standby: PostgresServer,
-    database: Database,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    primary: PostgresServer, standby: PostgresServer, database: Database, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(replicator_module, "_LAG_SECONDS", 0.1)
-    replicator = make_replicator(primary.dsn, tmp_path, feed_url=standby.dsn)
+    replicator = make_replicator(primary.dsn, tmp_path, feed_url=standby.dsn, lag_seconds=0.1)
     reader = replicator.store.reader()
 
     async def is_reported() -> bool:

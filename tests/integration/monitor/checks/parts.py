@@ -69,6 +69,7 @@ def make_checking(
     authority_port: int = 53,
     checks_per_second: float = 1000.0,
     poll_seconds: float = 5.0,
+    **more: float,
 ) -> Checking:
     return Checking(
         database,
@@ -82,6 +83,7 @@ def make_checking(
         authority_port=authority_port,
         checks_per_second=checks_per_second,
         poll_seconds=poll_seconds,
+        **more,
     )
 
 
