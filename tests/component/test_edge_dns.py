@@ -18,7 +18,7 @@ from bench.lab.ports import free_ports
 from edge.dns.responder import BURST, DnsCounters, Responder
 from edge.dns.server import TCP_CONNECTIONS_PER_CLIENT, serving
 from edge.dns.zone import Zone
-from tests.waiting import SECONDS, until
+from tests.waiting import SECONDS, let_run, until
 
 NAME = "abcdefghijklmnopqrstuvwxyz.acme.frontage.example"
 QUERY = dns.message.make_query(NAME, "TXT")
@@ -92,7 +92,7 @@ async def test_question_may_come_byte_by_byte(server: Server) -> None:
     wire = QUERY.to_wire()
     for byte in struct.pack("!H", len(wire)) + wire:
         writer.write(bytes([byte]))
-        await asyncio.sleep(0)
+        await let_run()
     (length,) = struct.unpack("!H", await reader.readexactly(2))
     assert QUERY.is_response(dns.message.from_wire(await reader.readexactly(length)))
     writer.close()

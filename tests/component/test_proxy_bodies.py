@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.component.peers import Wire, answer_each, edge, origin
+from tests.waiting import let_run
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
 
@@ -110,8 +111,7 @@ async def test_body_behind_an_answer_to_head_is_no_answer_to_the_next_request(tm
             is_head = (await wire.head()).startswith(b"HEAD ")
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(body) if is_head else 5))
             if is_head:
-                for _ in range(turns):
-                    await asyncio.sleep(0.001)
+                await let_run(turns)
             await wire.send(body if is_head else b"right")
 
     async with origin(script) as there, edge(tmp_path) as proxy:

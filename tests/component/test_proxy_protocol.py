@@ -20,7 +20,7 @@ from edge.transport.proxy_protocol import Entrance
 from tests.component import tls_peers as tls
 from tests.component.peers import Wire, edge, origin
 from tests.tls_parts import client_hello, the_ca
-from tests.waiting import until
+from tests.waiting import let_run, until
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -36,7 +36,7 @@ LOCAL = b"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
 
 async def slowly(wire: Wire, data: bytes, cut: int) -> None:
     await wire.send(data[:cut])
-    await asyncio.sleep(0.002)  # most likely two segments; right whether they are or not
+    await let_run(5)  # most likely two segments; right whether they are or not
     await wire.send(data[cut:])
 
 

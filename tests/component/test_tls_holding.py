@@ -94,9 +94,12 @@ async def test_an_unknown_name_is_held_only_for_a_moment() -> None:
     async with edge(limits=TlsLimits(behind_seconds=0.2)) as here:
         here.replica.cut_off = True
         asking = asyncio.ensure_future(in_thread(lambda: refusal(here.port, "new.example")))
-        while not asking.done():
+
+        def is_refused() -> bool:
             here.tls.on_replica_change()  # which does not begin its time anew
-            await asyncio.sleep(0.05)
+            return asking.done()
+
+        await until(is_refused)
         assert asking.result() == "TLSV1_UNRECOGNIZED_NAME"
         assert here.failed(Failure.HOLD_TIMEOUT) == 1
 

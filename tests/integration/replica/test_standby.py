@@ -17,7 +17,7 @@ from common.db.listener import Listener
 from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.db.session import open_session
-from common.errors import DatabaseUnavailable, OperatorError
+from common.errors import OperatorError
 from edge.replica.replicator import Replicator
 from tests.integration.replica.parts import add_application, add_routes, assert_equal, make_replicator, running
 from tests.timeouts import UNHURRIED
@@ -75,14 +75,13 @@ def either(*servers: PostgresServer) -> str:
 
 async def write(database: Database, domain: str) -> None:
     """Try until a primary takes it, as the clients of the API do."""
-    while True:
-        try:
-            async with database.transaction() as connection:
-                await add_routes(connection, [domain])
-        except DatabaseUnavailable:
-            await asyncio.sleep(0.05)
-        else:
-            return
+
+    async def is_written() -> bool:
+        async with database.transaction() as connection:
+            await add_routes(connection, [domain])
+        return True
+
+    await until(is_written, "a primary")
 
 
 async def is_live(database: Database) -> bool:
