@@ -145,7 +145,8 @@ class OpenStreams:
     def fail(self, failure: ConnectionFailed) -> None:
         """End the connection: streams are reset, and GOAWAY is the last frame."""
         self.failure = failure
-        self._output.add_control(frames.goaway(self.last_stream_id, failure.code, failure.reason.encode()))
+        last = min(self.last_stream_id, self._last_allowed)
+        self._output.add_control(frames.goaway(last, failure.code, failure.reason.encode()))
         streams = list(self.streams.values())
         for stream in streams:
             stream.state = CLOSED

@@ -18,6 +18,8 @@ from edge.http2.frames import (
     GOAWAY,
     HAS_PRIORITY,
     HEADERS,
+    INITIAL_WINDOW_SIZE,
+    MAX_FRAME_SIZE,
     PADDED,
     PING,
     PRIORITY,
@@ -105,6 +107,18 @@ def test_rfc9113_4_2_frame_of_the_largest_size_is_read(client: Machine) -> None:
     client.post()
     client.frame(DATA, END_STREAM, 1, bytes(frames.MAX_FRAME_BYTES))
     assert client.made[1].content == bytes(frames.MAX_FRAME_BYTES)
+
+
+@pytest.mark.parametrize("limit", [16_384, 20_000])
+def test_rfc9113_4_2_no_larger_frame_is_sent_than_the_client_takes(limit: int) -> None:
+    client = Machine().start((MAX_FRAME_SIZE, limit), (INITIAL_WINDOW_SIZE, 1 << 20))
+    client.request()
+    client.connection.send_head(client.made[1], b"\x88" * 50_000)
+    client.connection.send_data(client.made[1], bytes(50_000))
+    client.connection.end(client.made[1])
+    sent = client.take()
+    assert {frame.kind for frame in sent} == {HEADERS, CONTINUATION, DATA}
+    assert max(len(frame.payload) for frame in sent) <= limit
 
 
 def test_rfc9113_4_3_block_that_does_not_decode_is_a_connection_error(client: Machine) -> None:
@@ -321,6 +335,14 @@ def test_rfc9113_6_3_malformed_priority_is_refused(client: Machine, stream_id: i
 # 6.4 RST_STREAM ---------------------------------------------------------------------------------------------
 
 
+def test_rfc9113_7_unknown_error_codes_mean_nothing_special(client: Machine) -> None:
+    client.post()
+    client.frame(RST_STREAM, 0, 1, (0xDEAD).to_bytes(4))
+    client.frame(GOAWAY, 0, 0, bytes(4) + (0xDEAD).to_bytes(4))
+    assert client.made[1].code == 0xDEAD
+    assert client.failure is None
+
+
 def test_rfc9113_6_4_reset_ends_the_stream_and_is_not_answered(client: Machine) -> None:
     client.post()
     assert client.feed(frames.rst_stream(1, ErrorCode.CANCEL)) == []
@@ -425,6 +447,17 @@ def test_rfc9113_6_8_graceful_end_serves_what_came_before_the_second_goaway(clie
     client.frame(DATA, END_STREAM, 5, b"content")
     assert set(client.made) == {1, 3}
     assert client.failure is None
+
+
+def test_rfc9113_6_8_later_goaway_names_no_later_stream(client: Machine) -> None:
+    client.request(stream_id=1)
+    client.connection.go_away(is_final=True)
+    client.request([*GET, (b"x-new", b"1")], 3)  # may be on its way elsewhere, too
+    client.request([*GET, (b"x-new", b"1")], 5)
+    client.frame(PING, 0, 0, b"short")
+    named = [frames.read_word(frame.payload)[0] for frame in client.sent if frame.kind == GOAWAY]
+    assert named == [1, 1]
+    assert client.failure is SIZE
 
 
 # 6.9 Flow control -------------------------------------------------------------------------------------------
@@ -578,10 +611,22 @@ def test_rfc9113_8_1_trailers_without_end_stream_are_malformed(client: Machine) 
     assert client.reset_code(1) == PROTOCOL
 
 
-def test_rfc9113_8_1_pseudo_header_field_in_trailers_is_malformed(client: Machine) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (b":path", b"/"),
+        (b"X-Upper", b"1"),
+        (b"x", b"a\r\nb"),
+        (b"connection", b"x"),
+        (b"transfer-encoding", b"chunked"),
+        (b"te", b"gzip"),
+    ],
+)
+def test_rfc9113_8_1_trailers_are_malformed_by_the_rules_of_fields(client: Machine, name: bytes, value: bytes) -> None:
     client.post()
-    client.request([(b":path", b"/")])
+    client.request([(name, value)])
     assert client.reset_code(1) == PROTOCOL
+    assert not client.made[1].whole
 
 
 def test_rfc9113_8_1_response_before_the_requests_end_is_followed_by_a_reset_without_error(client: Machine) -> None:
