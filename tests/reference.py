@@ -152,6 +152,8 @@ def each_code() -> str:
         lines += [f"### `{code}`", "", f"{meaning[0].upper()}{meaning[1:]}. With {each['with']}.", ""]
         if code in examples:
             lines += _example(examples[code])
+        if "appears" in each:
+            lines += [f"{each['appears']}.", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -153,6 +153,14 @@ def test_the_codes_of_the_api_are_sorted_and_each_leads_to_its_meaning_then_its_
     assert set(examples) <= set(codes)
 
 
+def test_each_code_of_the_api_has_an_example_or_says_when_it_appears() -> None:
+    """`appears` stands in `tests/error_codes.json` for what no single request brings about."""
+    examples = set(json.loads(reference.ERROR_EXAMPLES.read_text("utf-8")))
+    unshown = {code for code, each in reference.error_codes().items() if "appears" in each}
+    assert examples | unshown == set(reference.error_codes())
+    assert examples & unshown == set()
+
+
 def test_a_link_to_a_code_leads_to_its_section(loaded: handbook.Handbook) -> None:
     html = loaded.show("errors") or ""
     assert [code for code in reference.error_codes() if f'<h3 id="{code}">' not in html] == []

@@ -3,149 +3,199 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509 import ExtendedKeyUsage
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from bench.lab.zone import Behaviour
-from common.db import domains, policies
-from common.domain_settings import DomainSettings
-from tests.certificates import Authority, ec_key, pem, pem_of
-from tests.integration.api.conftest import Service
-from tests.integration.api.partner import Partner
-from tests.reference import ERROR_EXAMPLES
+from common.accounts import Permission
+from common.db import flow_ends
+from common.flow_states import State
+from tests.certificates import Authority, ec_key, pem_of
+from tests.integration.api import error_cases as cases
+from tests.integration.api.conftest import Service, open_service
+from tests.integration.api.error_cases import CONFIG, POWER, SHOP, Ready, Setup, check_example, own
+from tests.timeouts import UNHURRIED
 
-SHOP = "shop.customer.test"
-ORIGIN = "https://origin.example.com/shop"
-POWER = {"domain": SHOP, "applicationUrl": ORIGIN}
 CERTIFICATE = f"/domains/{SHOP}/certificate"
+CHECK = {"domain": "customer.test"}
+FLOWS, FLOW = "/connect/flows", "/connect/flows/{flow}"
+MEMBERS = "/organisations/{organisation}/members"
+BOB = {"email": "bob@other.example", "role": "viewer"}
 CA, KEY = Authority(), ec_key()
-ID = "4f6c1a9e2b7d0385"
-"""Stands for every id, which another run has others of."""
-
-Setup = Callable[[Service, Partner], Awaitable[Any]]
-
-
-async def nothing(_service: Service, _partner: Partner) -> None:
-    """What a new application has."""
-
-
-async def points(service: Service, _partner: Partner) -> None:
-    service.point(SHOP)
-
-
-async def powered(service: Service, partner: Partner) -> None:
-    async with service.database.transaction() as connection:
-        await domains.power(connection, SHOP, partner.id, DomainSettings(ORIGIN))
-
-
-async def anothers(service: Service, partner: Partner) -> None:
-    """Another application has the name, and its DNS leads here."""
-    await powered(service, await service.partner())
-    service.point(SHOP)
-
-
-async def fails(service: Service, _partner: Partner) -> None:
-    service.zone.misbehave(SHOP, Behaviour.SERVFAIL)
-
-
-async def blocked(service: Service, _partner: Partner) -> None:
-    async with service.database.transaction() as connection:
-        await policies.put(connection, "domain", SHOP, policies.FORBIDDEN, "Phishing was reported")
-
-
-async def suspended(service: Service, partner: Partner) -> None:
-    async with service.database.transaction() as connection:
-        await policies.put(connection, "application", partner.id, policies.FORBIDDEN, "Unpaid")
-
-
-def own(leaf: Any, *more: Any, key: Any = KEY, password: bytes | None = None) -> dict[str, Any]:
-    return {"certificate": pem(leaf, *more), "privateKey": None if key is None else pem_of(key, password)}
-
-
-def record(kind: str, value: str) -> Setup:
-    async def add(service: Service, _partner: Partner) -> None:
-        service.zone.add(SHOP, kind, value)
-
-    return add
-
-
 LEAF = CA.leaf(KEY, SHOP)
-CASES: dict[str, tuple[Setup, str, str, Any]] = {
-    "token_missing": (nothing, "GET", "/power", None),
-    "token_unsigned": (nothing, "GET", "/power", None),
-    "token_expired": (nothing, "GET", "/power", None),
-    "token_too_long": (nothing, "GET", "/power", None),
-    "token_not_yet_valid": (nothing, "GET", "/power", None),
-    "scope": (nothing, "GET", "/power", None),
-    "key_needed": (nothing, "GET", "/organisations", None),
-    "invalid_parameter": (nothing, "GET", "/power?size=many", None),
-    "invalid_body": (nothing, "POST", "/monitor/domains", ["shop.customer.test"]),
-    "nxdomain": (nothing, "POST", "/power", POWER),
-    "servfail": (fails, "POST", "/power", POWER),
-    "cname_chain": (record("CNAME", SHOP), "POST", "/power", POWER),
-    "not_eligible": (record("A", "192.0.2.77"), "POST", "/power", POWER),
-    "no_origin": (points, "POST", "/ssl", {"domain": SHOP}),
-    "origin_path": (points, "POST", "/ssl", {"domain": SHOP, "applicationUrl": ORIGIN}),
-    "origin_refused": (points, "POST", "/power", {"domain": SHOP, "applicationUrl": "http://10.0.0.1/"}),
-    "origin_unreachable": (points, "POST", "/ssl", {"domain": SHOP, "applicationUrl": "https://origin.example.com"}),
-    "domain_not_valid": (nothing, "PUT", "/power", POWER),
-    "enrolled": (powered, "POST", "/power", POWER),
-    "root": (nothing, "POST", "/power", {"domain": "customer.test", "applicationUrl": ORIGIN}),
-    "reserved": (nothing, "POST", "/power", {"domain": "power.frontage.test", "applicationUrl": ORIGIN}),
-    "loop": (points, "POST", "/ssl", {"domain": SHOP, "redirectTo": SHOP}),
-    "domain_blocked": (blocked, "POST", "/power", POWER),
-    "application_suspended": (suspended, "POST", "/power", POWER),
-    "held_unknown": (anothers, "POST", "/power", POWER),
-    "not_enrolled": (nothing, "POST", f"/domains/{SHOP}/status-link", {}),
-    "link_not_found": (nothing, "DELETE", f"/domains/{SHOP}/status-link", None),
-    "flow_not_found": (nothing, "GET", "/connect/flows/flow_4f6c1a9e2b7d0385", None),
-    "no_own_certificate": (powered, "DELETE", CERTIFICATE, None),
-    "certificate_invalid": (powered, "PUT", CERTIFICATE, {"certificate": "no PEM", "privateKey": pem_of(KEY)}),
-    "certificate_chain_incomplete": (powered, "PUT", CERTIFICATE, own(LEAF)),
-    "certificate_key_mismatch": (powered, "PUT", CERTIFICATE, own(LEAF, CA.intermediate, key=ec_key())),
+CURVE = ec.generate_private_key(ec.SECP521R1())
+CLIENTS = CA.leaf(KEY, SHOP, extensions=[ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])])
+WWW = {"domain": SHOP, "redirectTo": "https://www.customer.test"}
+WATCHED = "/monitor/domains"
+WATCH = {"domain": "customer.test", "dnsRecords": [{"type": "TXT", "host": "@", "value": "acme=1", "ttl": 300}]}
+TEXT = {"dnsRecords": WATCH["dnsRecords"]}
+ROOT_ONLY = {"dnsRecords": {"domain": WATCH["dnsRecords"]}}
+
+Case = tuple[Setup, str, str, Any]
+
+ACCESS: dict[str, Case] = {
+    "token_missing": (cases.without_token, "GET", "/power", None),
+    "token_unsigned": (cases.by_anothers_token, "GET", "/power", None),
+    "token_expired": (cases.by_token(timedelta(minutes=-5)), "GET", "/power", None),
+    "token_too_long": (cases.by_token(timedelta(days=2)), "GET", "/power", None),
+    "token_not_yet_valid": (cases.by_token(nbf=4_000_000_000), "GET", "/power", None),
+    "scope": (cases.by_token(scope="connect"), "GET", "/power", None),
+    "user": (cases.by_token(scope="connect", userId=""), "POST", FLOWS, CONFIG | {"domain": SHOP}),
+    "key_unknown": (cases.by_unknown_key, "GET", "/power", None),
+    "key_expired": (cases.by_expired_key, "GET", "/power", None),
+    "key_needed": (cases.nothing, "GET", "/organisations", None),
+    "key_of_application": (cases.by_key_of_application, "GET", "/organisations", None),
+    "application": (cases.by_key(names_application=False), "GET", "/power", None),
+    "application_deleting": (cases.deleting, "GET", "/power", None),
+    "role": (cases.by_key("viewer", Permission.VIEW), "POST", "/power", POWER),
+    "own_link": (cases.by_key(), "PUT", f"{MEMBERS}/{{user}}/link", None),
+    "account_exists": (cases.beside_another_organisation, "PUT", MEMBERS, BOB),
+    "account_shared": (cases.with_a_member_of_others, "PUT", MEMBERS, BOB | {"role": "owner"}),
+    "last_owner": (cases.by_key(), "DELETE", f"{MEMBERS}/{{user}}", None),
+    "members": (cases.with_most_members, "PUT", MEMBERS, {"email": "eve@acme.example", "role": "viewer"}),
+    "idempotency_key_reused": (cases.sent_before(WATCH | {"domain": "other.test"}), "POST", WATCHED, WATCH),
+    "idempotency_key_running": (cases.sent_before(WATCH, is_running=True), "POST", WATCHED, WATCH),
+    "invalid_parameter": (cases.nothing, "GET", "/power?size=many", None),
+    "invalid_body": (cases.nothing, "POST", "/monitor/domains", [SHOP]),
+    "internal": (cases.database_fails, "POST", "/power", POWER),
+}
+ENROLMENTS: dict[str, Case] = {
+    "invalid": (cases.nothing, "GET", "/power?domain=*.customer.test", None),
+    "nxdomain": (cases.nothing, "POST", "/power", POWER),
+    "servfail": (cases.misbehaves(Behaviour.SERVFAIL), "POST", "/power", POWER),
+    "timeout": (cases.misbehaves(Behaviour.TIMEOUT), "POST", "/power", POWER),
+    "cname_chain": (cases.record("CNAME", SHOP), "POST", "/power", POWER),
+    "step_one": (cases.lacks_step_one, "POST", "/power", POWER),
+    "not_eligible": (cases.record("A", "192.0.2.77"), "POST", "/power", POWER),
+    "txt_record_needed": (cases.unproven, "POST", "/power", POWER),
+    "no_origin": (cases.points, "POST", "/ssl", {"domain": SHOP}),
+    "origin_path": (cases.points, "POST", "/ssl", POWER),
+    "origin_refused": (cases.points, "POST", "/power", POWER | {"applicationUrl": "http://10.0.0.1/"}),
+    "origin_unreachable": (cases.points, "POST", "/ssl", POWER | {"applicationUrl": "https://origin.example.com"}),
+    "domain_not_valid": (cases.nothing, "PUT", "/power", POWER),
+    "enrolled": (cases.powered, "POST", "/power", POWER),
+    "enrolled_too_often": (cases.too_often, "POST", "/power", POWER),
+    "ordering": (cases.secured, "POST", "/ssl", WWW),
+    "not_renewable": (cases.gone_elsewhere, "PUT", "/ssl", {"domain": SHOP}),
+    "root": (cases.nothing, "POST", "/power", POWER | {"domain": "customer.test"}),
+    "reserved": (cases.nothing, "POST", "/power", POWER | {"domain": "power.frontage.test"}),
+    "loop": (cases.points, "POST", "/ssl", {"domain": SHOP, "redirectTo": SHOP}),
+    "domain_blocked": (cases.blocked, "POST", "/power", POWER),
+    "application_suspended": (cases.suspended, "POST", "/power", POWER),
+    "held_unknown": (cases.anothers, "POST", "/power", POWER),
+    "not_enrolled": (cases.nothing, "POST", f"/domains/{SHOP}/status-link", {}),
+    "no_own_certificate": (cases.powered, "DELETE", CERTIFICATE, None),
+    "certificate_invalid": (cases.powered, "PUT", CERTIFICATE, {"certificate": "no PEM", "privateKey": pem_of(KEY)}),
+    "certificate_chain_incomplete": (cases.powered, "PUT", CERTIFICATE, own(LEAF, key=KEY)),
+    "certificate_key_mismatch": (cases.powered, "PUT", CERTIFICATE, own(LEAF, CA.intermediate, key=ec_key())),
     "certificate_name_mismatch": (
-        *(powered, "PUT", CERTIFICATE),
-        own(CA.leaf(KEY, "www.customer.test"), CA.intermediate),
+        *(cases.powered, "PUT", CERTIFICATE),
+        own(CA.leaf(KEY, "www.customer.test"), CA.intermediate, key=KEY),
     ),
-    "certificate_expired": (powered, "PUT", CERTIFICATE, own(CA.leaf(KEY, SHOP, days=0.5), CA.intermediate)),
-    "key_encrypted": (powered, "PUT", CERTIFICATE, own(LEAF, CA.intermediate, password=b"secret")),
-    "key_invalid": (powered, "PUT", CERTIFICATE, own(LEAF, CA.intermediate) | {"privateKey": "no key"}),
+    "certificate_expired": (
+        *(cases.powered, "PUT", CERTIFICATE),
+        own(CA.leaf(KEY, SHOP, days=0.5), CA.intermediate, key=KEY),
+    ),
+    "certificate_not_yet_valid": (
+        *(cases.powered, "PUT", CERTIFICATE),
+        own(CA.leaf(KEY, SHOP, from_days=2), CA.intermediate, key=KEY),
+    ),
+    "certificate_purpose": (cases.powered, "PUT", CERTIFICATE, own(CLIENTS, CA.intermediate, key=KEY)),
+    "certificate_outdated_signature": (
+        *(cases.powered, "PUT", CERTIFICATE),
+        own(CA.leaf(KEY, SHOP, digest=hashes.SHA224()), CA.intermediate, key=KEY),
+    ),
+    "key_encrypted": (cases.powered, "PUT", CERTIFICATE, own(LEAF, CA.intermediate, key=KEY, password=b"secret")),
+    "key_invalid": (cases.powered, "PUT", CERTIFICATE, own(LEAF, CA.intermediate, key=KEY) | {"privateKey": "no key"}),
+    "key_unsupported": (
+        *(cases.powered, "PUT", CERTIFICATE),
+        own(CA.leaf(CURVE, SHOP), CA.intermediate, key=CURVE),
+    ),
+    "tier": (cases.basic_tier, "POST", "/checkdomain", CHECK),
+}
+MODAL: dict[str, Case] = {
+    "connect_subscription_required": (cases.not_subscribed, "POST", FLOWS, CONFIG),
+    "subdomain_required": (
+        *(cases.nothing, "POST", FLOWS),
+        CONFIG | {"domain": "customer.test", "forceSubdomain": True},
+    ),
+    "subdomain_not_supported": (
+        *(cases.nothing, "POST", FLOWS),
+        CONFIG | {"domain": SHOP, "supportForSubdomains": False},
+    ),
+    "no_records": (cases.nothing, "POST", FLOWS, ROOT_ONLY | {"domain": SHOP}),
+    "flow_not_found": (cases.nothing, "GET", f"{FLOWS}/flow_4f6c1a9e2b7d0385", None),
+    "plan_changed": (cases.flow_in("planned"), "POST", f"{FLOW}/apply", {"way": "manual", "digest": "0"}),
+    "configuration": (
+        *(cases.by_token_of_a_configuration, "POST", FLOWS),
+        {"configurationId": "{configuration}", "domain": SHOP},
+    ),
+    "configuration_not_found": (
+        *(cases.nothing, "POST", FLOWS),
+        {"configurationId": "cfg_" + "4f6c1a9e2b7d0385" * 2, "domain": SHOP},
+    ),
+    "outside_configuration": (
+        *(cases.by_browsers_token, "POST", FLOWS),
+        {"configurationId": "{configuration}", "domain": SHOP, "power": False},
+    ),
+    "too_many_configurations": (cases.with_most_configurations, "POST", "/connect/configurations", {"config": CONFIG}),
+    "domain": (
+        *(cases.by_token(scope="connect", domain="customer.test"), "POST", FLOWS),
+        TEXT | {"domain": "shop.other.test"},
+    ),
+    "link": (cases.by_token_of_another_link, "POST", FLOWS, {"share": "{share}", "domain": SHOP}),
+    "link_ended": (cases.by_token_of_a_revoked_link, "POST", FLOWS, {"domain": SHOP}),
+    "link_not_found": (cases.nothing, "DELETE", f"/domains/{SHOP}/status-link", None),
+    **{code: (cases.ended(code), "POST", f"{FLOW}/plan", {}) for code in flow_ends.ENDS},
+    **{
+        f"flow_{state}": (cases.flow_in(state), "POST", f"{FLOW}/{'check' if state == 'planned' else 'apply'}", body)
+        for state in State
+        for body in [{} if state == "planned" else {"way": "manual", "digest": "0"}]
+    },
+}
+ZONED: dict[str, Case] = {
+    "held": (cases.anothers, "POST", "/power", POWER),
+    "leads_to_holder": (cases.anothers_by_its_dns, "POST", "/power", POWER),
+    "delegation_needed": (cases.nothing, "POST", "/power", POWER | {"domain": "*.customer.test"}),
 }
 
 
-def headers_for(code: str, partner: Partner) -> dict[str, str]:
-    """Return the header fields that the case is about; else those of a good request."""
-    tokens: dict[str, Callable[[], str]] = {
-        "token_unsigned": lambda: "another's",
-        "token_expired": lambda: partner.token(lifetime=timedelta(minutes=-5)),
-        "token_too_long": lambda: partner.token(lifetime=timedelta(days=2)),
-        "token_not_yet_valid": lambda: partner.token(nbf=4_000_000_000),
-        "scope": lambda: partner.token(scope="connect"),
-    }
-    if code in tokens:
-        return {"applicationId": partner.id, "Authorization": f"Bearer {tokens[code]()}"}
-    return {} if code == "token_missing" else partner.headers
+@pytest.fixture
+async def zoned(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
+    """A service whose zones' own servers can be asked, with a zone for delegated challenges."""
+    settings: dict[str, Any] = {"PUBLIC_URL": "https://api.frontage.test", "ACME_DNS_ZONE": "acme.frontage.test"}
+    async with open_service(dsn, tmp_path, probe_port, UNHURRIED, authority_port=None, **settings) as service:
+        service.zone.add("test", "NS", "ns.test")
+        service.zone.add("ns.test", "A", "127.0.0.1")
+        yield service
 
 
-@pytest.mark.parametrize("code", CASES)
-async def test_the_example_of_a_code_is_answered_so(service: Service, code: str) -> None:
-    setup, method, path, body = CASES[code]
+async def answer_as_shown(service: Service, code: str, case: Case) -> None:
+    setup, method, path, body = case
     partner = await service.partner()
-    await setup(service, partner)
-    answer = await partner.call(method, path, json=body, headers=headers_for(code, partner))
-    assert answer.body.get("code") == code, answer
-    answered = json.dumps(answer.body | {"request_id": ID}).replace(partner.id, ID)
-    answered = re.sub(r"\b[0-9a-f]{16,}\b", ID, answered)
-    answered = re.sub(r"\b\d{4}-\d\d-\d\d \d\d:\d\d UTC", "2026-11-25 12:00 UTC", answered)
-    asked = body if path != CERTIFICATE or body is None else {"certificate": "…", "privateKey": "…"}
-    shown = {"method": method, "path": path, "body": asked, "status": answer.status, "answer": json.loads(answered)}
-    if "WRITE_ERROR_EXAMPLES" in os.environ:
-        kept = json.loads(ERROR_EXAMPLES.read_text("utf-8")) if ERROR_EXAMPLES.exists() else {}
-        kept = {each: (kept | {code: shown})[each] for each in CASES if each in kept | {code: shown}}
-        ERROR_EXAMPLES.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    assert json.loads(ERROR_EXAMPLES.read_text("utf-8"))[code] == shown, "WRITE_ERROR_EXAMPLES=1 writes it anew"
+    ready = await setup(service, partner) or Ready()
+    sent = json.dumps(body)
+    for name, value in ready.ids.items():
+        path, sent = path.replace(f"{{{name}}}", value), sent.replace(f"{{{name}}}", value)
+    headers = partner.headers if ready.headers is None else ready.headers
+    asked = json.loads(sent)
+    answer = await partner.call(method, path, json=asked, headers=headers)
+    check_example(code, method, path, asked, answer, {**ready.ids, "application": partner.id})
+
+
+@pytest.mark.parametrize("code", [*ACCESS, *ENROLMENTS, *MODAL])
+async def test_the_example_of_a_code_is_answered_so(service: Service, code: str) -> None:
+    await answer_as_shown(service, code, (ACCESS | ENROLMENTS | MODAL)[code])
+
+
+@pytest.mark.parametrize("code", ZONED)
+async def test_the_example_of_a_code_of_names_that_are_held_is_answered_so(zoned: Service, code: str) -> None:
+    await answer_as_shown(zoned, code, ZONED[code])
