@@ -20,8 +20,8 @@ from common.errors import OperatorError
 if TYPE_CHECKING:
     from api.cli.services import CommandServices
     from api.rules.application_tokens import SecretChange, ServiceAuthChange
+    from api.services.operator_applications import ShownApplication
     from common.db.applications import Application, ApplicationChanges, ErrorStatus
-    from common.db.webhook_endpoints import Endpoint
 
 app = typer.Typer(help="Applications: a partner's account units.", no_args_is_help=True)
 
@@ -60,17 +60,10 @@ def create(
 def list_(_: AlwaysJson = False) -> None:
     """Print all applications, oldest first; no secrets."""
     from api.cli.services import run_with_services
-    from common.db import applications as db
-    from common.db.error_pages import error_page_sizes
-    from common.db.webhook_endpoints import Endpoint, list_endpoints
+    from api.rights import OPERATOR
 
     async def work(services: CommandServices) -> list[dict[str, Any]]:
-        async with services.database.connection() as connection:
-            sizes, endpoints = await error_page_sizes(connection), await list_endpoints(connection)
-            return [
-                _shown(each, sizes.get(each.id), endpoints.get(each.id, Endpoint()))
-                for each in await db.list_applications(connection)
-            ]
+        return [_shown(each) for each in await services.applications.list_all(OPERATOR)]
 
     print_json(run_with_services(work))
 
@@ -79,9 +72,10 @@ def list_(_: AlwaysJson = False) -> None:
 def show(application_id: options.Id, _: AlwaysJson = False) -> None:
     """Print an application; no secrets."""
     from api.cli.services import run_with_services
+    from api.rights import OPERATOR
 
     async def work(services: CommandServices) -> dict[str, Any]:
-        return await _show(services, application_id)
+        return _shown(await services.applications.show(OPERATOR, application_id))
 
     print_json(run_with_services(work))
 
@@ -90,17 +84,15 @@ def show(application_id: options.Id, _: AlwaysJson = False) -> None:
 def id_(target: options.TargetOfApplication, as_json: AsJson = False) -> None:
     """Print the id of the application that a cname target belongs to."""
     from api.cli.services import run_with_services
-    from common.db.applications import list_applications
+    from api.rights import OPERATOR
 
-    async def work(services: CommandServices) -> str:
-        async with services.database.connection() as connection:
-            for each in await list_applications(connection):
-                if target in (each.cname_target, each.secure_cname_target):
-                    return each.id
+    async def work(services: CommandServices) -> Application | None:
+        return await services.applications.find_by_target(OPERATOR, target)
+
+    found = run_with_services(work)
+    if found is None:
         raise OperatorError(f"no application has the cname target {target}: `frontage app list` prints them")
-
-    application_id = run_with_services(work)
-    print_result({"applicationId": application_id}, application_id, as_json=as_json)
+    print_result({"applicationId": found.id}, found.id, as_json=as_json)
 
 
 @app.command("set")
@@ -167,7 +159,7 @@ def set_(
 
     async def work(services: CommandServices) -> tuple[MadeSecrets, dict[str, Any]]:
         made = await services.applications.change(OPERATOR, application_id, wanted)
-        return made, await _show(services, application_id)
+        return made, _shown(await services.applications.show(OPERATOR, application_id))
 
     made, shown = run_with_services(work)
     minted = {"serviceAuthToken": made.service_auth, "signatureKey": made.signature_key}
@@ -317,22 +309,12 @@ def token(
 # Parts ---------------------------------------------------------------------------------------------------
 
 
-async def _show(services: CommandServices, application_id: str) -> dict[str, Any]:
-    """Return all of an application but its secrets. Raises: `Refused`."""
-    from common.db.error_pages import error_page_sizes
-    from common.db.webhook_endpoints import get_endpoint
-
-    application = await services.application(application_id)
-    async with services.database.connection() as connection:
-        endpoint = await get_endpoint(connection, application_id)
-        return _shown(application, (await error_page_sizes(connection)).get(application_id), endpoint)
-
-
-def _shown(application: Application, error_page_bytes: int | None, endpoint: Endpoint) -> dict[str, Any]:
+def _shown(each: ShownApplication) -> dict[str, Any]:
     """All of an application but its secrets."""
     from api.answers.application import response_policy
     from common.endpoint_health import disables_at
 
+    application, endpoint = each.application, each.endpoint
     return {
         "applicationId": application.id,
         "name": application.name,
@@ -361,7 +343,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "errorStatus": application.error_status,
         "responsePolicy": response_policy(application.response_policy),
         "metadataFields": list(application.metadata_fields),
-        "errorPageBytes": error_page_bytes,
+        "errorPageBytes": each.error_page_bytes,
         "tier": application.tier,
         "organisationId": application.organisation_id,
         "test": application.is_test,

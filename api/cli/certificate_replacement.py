@@ -126,8 +126,6 @@ async def _follow(services: CommandServices, requested: int) -> None:
 
     from api.cli.database import warn_without_issuer
     from api.rights import OPERATOR
-    from common.db.ca_ledger import Limits
-    from common.db.issuance_progress import read_progress
 
     async with services.database.connection() as connection:
         await warn_without_issuer(connection)
@@ -142,8 +140,7 @@ async def _follow(services: CommandServices, requested: int) -> None:
     with Progress(*columns, console=make_console()) as bar:
         task = bar.add_task("", total=max(total, requested))
         while left:
-            async with services.database.connection() as connection:
-                notice = (await read_progress(connection, Limits.of(services.settings))).notice or ""
+            notice = (await services.installation.read_progress()).notice or ""
             bar.update(task, total=max(total, requested), completed=max(total, requested) - left, description=notice)
             await asyncio.sleep(_PROGRESS_SECONDS)
             left = await services.replacements.count_requested(OPERATOR)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli.certificate_replacement import list_, read_file, replace
+from api.cli.domain_names import name_of
 from api.cli.printing import AlwaysJson, AsJson, make_console, print_json, print_result
 from common.errors import OperatorError
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from common.db.own_certificates import CertificateRequest, OwnCertificate
     from common.db.revocations import RevocationState
     from common.db.session import Connection
-    from common.names import DomainName
     from common.secrets import Keyring
 
 app = typer.Typer(help="Certificates: how they stand, renewed and revoked by hand.", no_args_is_help=True)
@@ -59,7 +59,7 @@ def show(domain: Domain, _: AlwaysJson = False) -> None:
     from api.cli.database import run_in_database
     from common.db import certificates, orders, own_certificates, revocations
 
-    name = _name(domain).text
+    name = name_of(domain).text
 
     async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
         state, revoked = await orders.describe(connection, name), await revocations.describe(connection, name)
@@ -87,16 +87,14 @@ def renew(domain: Domain, as_json: AsJson = False) -> None:
     from api.cli.database import warn_without_issuer
     from api.cli.services import run_with_services
     from api.rights import OPERATOR
-    from common.db.ca_ledger import Limits
-    from common.db.issuance_progress import read_progress
 
-    name = _name(domain)
+    name = name_of(domain)
 
     async def work(services: CommandServices) -> IssuanceProgress:
         await services.operations.renew(OPERATOR, name)
         async with services.database.connection() as connection:
             await warn_without_issuer(connection)
-            return await read_progress(connection, Limits.of(services.settings))
+        return await services.installation.read_progress()
 
     found = run_with_services(work)
     words = f"{name} is being renewed: `frontage certificate show {name}` prints its state"
@@ -120,7 +118,7 @@ def revoke(
     from api.rights import OPERATOR
     from common.db.revocations import REASONS
 
-    name = _name(domain)
+    name = name_of(domain)
 
     async def work(services: CommandServices) -> None:
         await services.operations.revoke(OPERATOR, name, REASONS[reason.value], at_once=at_once)
@@ -182,7 +180,7 @@ def bring(
     from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
-    name, chain, secret = _name(domain), read_file(certificate), None if key is None else read_file(key)
+    name, chain, secret = name_of(domain), read_file(certificate), None if key is None else read_file(key)
 
     async def work(services: CommandServices) -> list[Notice]:
         holder = await services.operations.holder(OPERATOR, name)
@@ -199,7 +197,7 @@ def request(domain: Domain, as_json: AsJson = False) -> None:
     from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
-    name = _name(domain)
+    name = name_of(domain)
 
     async def work(services: CommandServices) -> CertificateRequest:
         return await services.own_certificates.request(await services.operations.holder(OPERATOR, name), name)
@@ -214,7 +212,7 @@ def use_ours(domain: Domain, as_json: AsJson = False) -> None:
     from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
-    name = _name(domain)
+    name = name_of(domain)
 
     async def work(services: CommandServices) -> list[Notice]:
         return await services.own_certificates.remove(await services.operations.holder(OPERATOR, name), name)
@@ -262,21 +260,14 @@ def progress(
     as_json: AsJson = False,
 ) -> None:
     """Print how many orders wait for the certificate authorities' limits, and about when all of them are placed."""
-    import os
+    from api.cli.services import run_with_services
 
-    from api.cli.database import run_in_database
-    from common.db.ca_ledger import Limits
-    from common.db.issuance_progress import read_progress
-    from common.settings import load
-
-    allowed = Limits.of(load(os.environ))
-
-    async def work(connection: Connection, _: Keyring) -> IssuanceProgress:
-        return await read_progress(connection, allowed)
+    async def work(services: CommandServices) -> IssuanceProgress:
+        return await services.installation.read_progress()
 
     shown = None
     while True:
-        found = run_in_database(work)
+        found = run_with_services(work)
         if (line := _progress(found)) != shown:
             print_result(_progress_document(found), line, as_json=as_json)
             shown = line
@@ -286,16 +277,6 @@ def progress(
 
 
 # Parts ---------------------------------------------------------------------------------------------------
-
-
-def _name(domain: str) -> DomainName:
-    from common.errors import InvalidName
-    from common.names import parse_enrollable
-
-    try:
-        return parse_enrollable(domain)
-    except InvalidName as error:
-        raise OperatorError(f"{domain!r} is no domain name: {error}") from error
 
 
 def _unknown(domain: str) -> OperatorError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli.api_domain import publish_api
+from api.cli.domain_names import DomainArgument, name_of
 from api.cli.enrolment import monitor, power, remove, secure
 from api.cli.policies import Legal, Reason, shown_reason
 from api.cli.preparing import prepare, prepared, unprepare
@@ -33,8 +34,6 @@ app = typer.Typer(help="Domains: enrolled, changed, shown, released and moved by
 
 _READ_AT_ONCE = 1000
 _LARGEST_PAGE = 10_000
-
-DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name.")]
 
 
 class ProductOption(StrEnum):
@@ -64,7 +63,7 @@ def list_(
     """Print enrolled domains by name: product, status, application."""
     from api.cli.database import run_in_database
 
-    start = _name(after).text if after else ""
+    start = name_of(after).text if after else ""
     if blocked:
         if application or product or status:
             raise OperatorError("--blocked lists the blocked names of all applications: give it alone")
@@ -91,7 +90,7 @@ def show(domain: DomainArgument, as_json: AsJson = False) -> None:
     """Print all that is known of a name: its holder, claims, certificate and order, and who held it before."""
     from api.cli.database import run_in_database
 
-    name = _name(domain)
+    name = name_of(domain)
 
     async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
         return await _describe(connection, name)
@@ -115,7 +114,7 @@ def ended(
     from api.cli.services import CommandServices, run_with_services
     from api.services.ended_domains import MOST_LISTED, EndedDomain
 
-    start = _name(after).text if after else ""
+    start = name_of(after).text if after else ""
 
     async def work(services: CommandServices) -> list[EndedDomain]:
         application = await services.application(application_id)
@@ -139,7 +138,7 @@ def release(domain: DomainArgument, as_json: AsJson = False) -> None:
     from api.cli.services import CommandServices, run_with_services
     from api.rights import OPERATOR
 
-    name = _name(domain)
+    name = name_of(domain)
 
     async def work(services: CommandServices) -> str | None:
         return await services.operations.release(OPERATOR, name)
@@ -163,7 +162,7 @@ def block(
     from api.cli.services import CommandServices, run_with_services
     from api.rights import OPERATOR
 
-    name = _name(domain)
+    name = name_of(domain)
 
     async def work(services: CommandServices) -> int:
         return await services.operations.block(OPERATOR, name, reason, is_legal=legal)
@@ -180,7 +179,7 @@ def unblock(domain: DomainArgument, as_json: AsJson = False) -> None:
     from api.cli.services import CommandServices, run_with_services
     from api.rights import OPERATOR
 
-    name = _name(domain)
+    name = name_of(domain)
 
     async def work(services: CommandServices) -> None:
         await services.operations.unblock(OPERATOR, name)
@@ -206,7 +205,7 @@ def transfer(
     from api.cli.services import CommandServices, run_with_services
     from api.rights import OPERATOR
 
-    name, url = _name(domain), parse_url(application_url)
+    name, url = name_of(domain), parse_url(application_url)
 
     async def work(services: CommandServices) -> tuple[str, str]:
         application = await services.application(application_id)
@@ -254,7 +253,7 @@ def recheck(
         print_result({"applicationId": application, "rechecking": count}, words, as_json=as_json)
         return
     assert domain is not None, "one of both is given"
-    name = _name(domain)
+    name = name_of(domain)
 
     async def work(services: CommandServices) -> None:
         await services.operations.recheck(OPERATOR, name)
@@ -273,16 +272,6 @@ app.command("status-link")(status_link)
 
 
 # Parts ---------------------------------------------------------------------------------------------------
-
-
-def _name(domain: str) -> DomainName:
-    from common.errors import InvalidName
-    from common.names import parse_enrollable
-
-    try:
-        return parse_enrollable(domain)
-    except InvalidName as error:
-        raise OperatorError(f"{domain!r} is no domain name: {error}") from error
 
 
 def _list_blocked(after: str, limit: int, *, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from api.cli.domain_names import DomainArgument, name_of
 from api.cli.printing import AsJson, print_result
 from common.errors import OperatorError
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from api.services.domain_import import Outcome
     from common.db.applications import Application
     from common.db.pool import Database
-    from common.names import DomainName
 
 _TTL_SECONDS = 3600
 _OPTIONS = {
@@ -65,7 +65,6 @@ def read_rules(metadata: list[str] | None, visitors: str | None, response_policy
     return {"metadata": notes} | {name: None if text is None else json.loads(text) for name, text in objects.items()}
 
 
-DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name.")]
 ApplicationOption = Annotated[str, typer.Option("--application", metavar="ID", help="Whose domain it is.")]
 
 
@@ -230,18 +229,6 @@ def _refused(fields: Mapping[str, Any], error: Exception) -> OperatorError:
     """Return the error with the option's name in place of the field's."""
     field, colon, words = str(error).partition(": ")
     return OperatorError(f"{fields['domain']}: {_OPTIONS.get(field, field)}{colon}{words}")
-
-
-def name_of(domain: str) -> DomainName:
-    """Parse the domain of an argument. Raises: `OperatorError`."""
-    """Parse a domain name. Raises: `OperatorError`."""
-    from common.errors import InvalidName
-    from common.names import parse_enrollable
-
-    try:
-        return parse_enrollable(domain)
-    except InvalidName as error:
-        raise OperatorError(f"{domain!r} is no domain name: {error}") from error
 
 
 def _record(text: str, ttl: int) -> dict[str, Any]:

@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli.enrolment import (
-    ApplicationOption,
-    DomainArgument,
-    MetadataOption,
-    ResponsePolicyOption,
-    VisitorsOption,
-    name_of,
-    read_rules,
-)
+from api.cli.domain_names import DomainArgument, name_of
+from api.cli.enrolment import ApplicationOption, MetadataOption, ResponsePolicyOption, VisitorsOption, read_rules
 from api.cli.printing import AsJson, print_json, print_result
 from common.errors import OperatorError
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.enrolment import ApplicationOption, DomainArgument, name_of
+from api.cli.domain_names import DomainArgument, name_of
+from api.cli.enrolment import ApplicationOption
 from api.cli.printing import AsJson, print_result
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import asyncio
 from api.rules.plain_text import Exposure
 from common.clock import Clock
 from common.db.ca_ledger import Limits
+from common.db.issuance_progress import IssuanceProgress, read_progress
 from common.db.pool import Database
 from common.db.status import InstallationStatus, read_status
 from common.installation_problems import list_problems
@@ -36,6 +37,11 @@ class InstallationService:
                 async with self._database.connection() as connection:
                     self._last = now, await read_status(connection, self._limits)
             return self._last[1]
+
+    async def read_progress(self) -> IssuanceProgress:
+        """Return how far the CA's orders have come, read now."""
+        async with self._database.connection() as connection:
+            return await read_progress(connection, self._limits)
 
     def problems(self, status: InstallationStatus) -> list[str]:
         """Return what an operator should look at now, in sentences."""

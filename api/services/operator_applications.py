@@ -21,11 +21,20 @@ from api.services import application_changes
 from api.services import application_secrets as secrets
 from api.services.application_secrets import MadeApplication
 from common.accounts import Permission
-from common.db.applications import Application, ApplicationChanges, ErrorStatus, lock_application
+from common.db.applications import (
+    Application,
+    ApplicationChanges,
+    ErrorStatus,
+    get_application,
+    list_applications,
+    lock_application,
+)
+from common.db.error_pages import error_page_sizes
 from common.db.pool import Database
 from common.db.session import Connection
 from common.db.target_contests import CnameTargetTaken
 from common.db.users import find_organisation
+from common.db.webhook_endpoints import Endpoint, get_endpoint, list_endpoints
 from common.secrets import Keyring
 
 
@@ -68,11 +77,47 @@ class MadeSecrets:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownApplication:
+    """An application with what stands beside it. `error_page_bytes`: None for our page."""
+
+    application: Application
+    error_page_bytes: int | None
+    endpoint: Endpoint
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorApplications:
     """Use cases of applications by the command line."""
 
     database: Database
     keyring: Keyring
+
+    async def list_all(self, rights: Rights) -> list[ShownApplication]:
+        """Return all applications, oldest first. Raises: `Refused`."""
+        rights.require_operator()
+        async with self.database.connection() as connection:
+            sizes, endpoints = await error_page_sizes(connection), await list_endpoints(connection)
+            return [
+                ShownApplication(each, sizes.get(each.id), endpoints.get(each.id, Endpoint()))
+                for each in await list_applications(connection)
+            ]
+
+    async def show(self, rights: Rights, application_id: str) -> ShownApplication:
+        """Return the application. Raises: `Refused`."""
+        rights.require_operator()
+        async with self.database.connection() as connection:
+            application = await get_application(connection, application_id)
+            if application is None:
+                raise _unknown(application_id)
+            sizes, endpoint = await error_page_sizes(connection), await get_endpoint(connection, application_id)
+            return ShownApplication(application, sizes.get(application_id), endpoint)
+
+    async def find_by_target(self, rights: Rights, target: str) -> Application | None:
+        """Return the application that has the cname target. Raises: `Refused`."""
+        rights.require_operator()
+        async with self.database.connection() as connection:
+            found = await list_applications(connection)
+        return next((each for each in found if target in (each.cname_target, each.secure_cname_target)), None)
 
     async def create(self, rights: Rights, new: NewApplicationSettings) -> MadeApplication:
         """Make an application, with its secrets. Raises: `Refused`."""
