@@ -205,6 +205,21 @@ class Edge:
 
 
 @contextlib.asynccontextmanager
+async def served(
+    script: Script, tmp_path: Path, *, secure: bool = True, **environ: str
+) -> AsyncIterator[tuple[Origin, Edge]]:
+    """An origin that follows `script`, and an edge that serves shop.example.com from it."""
+    async with origin(script) as there, edge(tmp_path, secure=secure, **environ) as proxy:
+        enrol(proxy, there)
+        yield there, proxy
+
+
+def enrol(proxy: Edge, there: Origin) -> None:
+    proxy.replica.enrol("shop.example.com", there.url)
+    proxy.change()
+
+
+@contextlib.asynccontextmanager
 async def edge(tmp_path: Path, *, secure: bool = True, **environ: str) -> AsyncIterator[Edge]:
     """The proxy on a port of its own, and one for HTTP/2. `secure`: as behind its TLS layer, without the TLS."""
     loop = asyncio.get_running_loop()

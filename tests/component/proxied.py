@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 
-from tests.component.peers import Edge, Origin, Wire
+from tests.component.peers import Edge, Wire
 from tests.waiting import SECONDS
 
 HOST = b"Host: shop.example.com\r\n"
@@ -18,11 +18,6 @@ ANSWERS = {
     "chunked": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
     "close": b"HTTP/1.1 200 OK\r\n\r\nhello",
 }
-
-
-def enrol(proxy: Edge, there: Origin) -> None:
-    proxy.replica.enrol("shop.example.com", there.url)
-    proxy.change()
 
 
 def reset(wire: Wire) -> None:

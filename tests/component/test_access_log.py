@@ -20,7 +20,7 @@ from edge.proxy.access_log import _Writer, check
 from edge.proxy.client_connection import ClientConnection
 from edge.tls.layer import TlsLayer
 from edge.tls.shared import TlsShared
-from tests.component.peers import Edge, Wire, answer_each, edge, origin
+from tests.component.peers import Edge, Wire, answer_each, edge, enrol, origin, served
 from tests.tls_parts import MemoryReplica, keyring
 from tests.waiting import until
 
@@ -46,9 +46,7 @@ async def test_a_request_is_one_line_without_its_query(tmp_path: Path) -> None:
             seen.append(head)
             await wire.send(b"HTTP/1.1 200 OK\r\nDate: x\r\nContent-Length: 2\r\n\r\nok")
 
-    async with origin(script) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as (_, proxy):
         client = await proxy.connect()
         post = b"POST /up HTTP/1.1\r\nHost: shop.example.com\r\nX-Request-Id: forged\r\nContent-Length: 5\r\n\r\nhello"
         for request in (GET, GET, post):  # the second is a repetition of the first
@@ -89,9 +87,7 @@ async def test_refusals_are_logged_with_the_id_the_client_was_shown(tmp_path: Pa
     async def gone(wire: Wire) -> None:
         await wire.head()
 
-    async with origin(gone) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(gone, tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as (_, proxy):
         shown = []
         broken = b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"
         for request in (GET.replace(b"shop", b"none"), GET, HEADERLESS, broken):
@@ -114,9 +110,7 @@ async def test_refusals_are_logged_with_the_id_the_client_was_shown(tmp_path: Pa
 async def test_user_agents_can_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     settings: dict[str, Any] = {"FRONTAGE_EDGE_ACCESS_LOG": str(path), "FRONTAGE_EDGE_ACCESS_LOG_USER_AGENT": "off"}
-    async with origin(answer_each) as there, edge(tmp_path, **settings) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(answer_each, tmp_path, **settings) as (_, proxy):
         client = await proxy.connect()
         await client.send(GET)
         await client.response()
@@ -156,18 +150,14 @@ async def test_what_is_cut_off_and_what_we_answer_ourselves_is_logged_too(tmp_pa
         await wire.head()
         await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
 
-    async with origin(half) as there, edge(tmp_path, secure=False, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(half, tmp_path, secure=False, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as (_, proxy):
         client = await proxy.connect()
         await client.send(GET)
         assert (await client.head()).startswith(b"HTTP/1.1 308 ")
         (redirect,) = await logged(path, 1)
     assert (redirect["status"], redirect["scheme"], redirect["path"]) == (308, "http", "/a/b")
     path.unlink()
-    async with origin(half) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(half, tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as (_, proxy):
         client = await proxy.connect()
         await client.send(GET)
         assert (await client.rest()).endswith(b"half")
@@ -196,9 +186,7 @@ async def tls_port(proxy: Edge) -> AsyncIterator[int]:
 @pytest.mark.parametrize("is_tls", [False, True], ids=["plain", "tls"])
 async def test_client_that_leaves_while_the_origin_thinks_is_logged_as_such(tmp_path: Path, is_tls: bool) -> None:
     path = tmp_path / "access.log"
-    async with origin(Wire.rest) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:  # type: ignore[arg-type]
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(Wire.rest, tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as (there, proxy):  # type: ignore[arg-type]
         async with tls_port(proxy) as port:
             url = f"https://shop.example.com:{port}/" if is_tls else f"http://shop.example.com:{proxy.port}/"
             options = ("--silent", "--insecure", "--connect-to", "::127.0.0.1:")
@@ -226,8 +214,7 @@ async def test_a_trusted_proxys_id_and_client_are_kept(tmp_path: Path) -> None:
         origin(script) as there,
         edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path), FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as proxy,
     ):
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+        enrol(proxy, there)
         client = await proxy.connect()
         await client.send(GET[:-2] + b"X-Request-Id: theirs-1\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n")
         await client.response()
@@ -258,9 +245,7 @@ async def serve_one(proxy: Edge, path: Path, count: int) -> None:
 
 async def test_a_file_that_is_moved_away_is_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
-    async with origin(answer_each) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(answer_each, tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as (_, proxy):
         await serve_one(proxy, path, 1)
         path.rename(tmp_path / "access.log.1")
         await serve_one(proxy, path, 1)
@@ -274,9 +259,7 @@ async def test_without_a_log_nothing_is_written_and_no_id_is_made(tmp_path: Path
         seen.append(await wire.head())
         await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(GET[:-2] + b"X-Request-Id: the-clients\r\n\r\n")
         await client.response()

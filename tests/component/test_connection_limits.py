@@ -8,7 +8,7 @@ from pathlib import Path
 
 from edge.transport.connection_limits import ConnectionLimits
 from tests.component import tls_peers as tls
-from tests.component.peers import Edge, Wire, answer_each, edge, origin
+from tests.component.peers import Edge, Wire, answer_each, edge, served
 from tests.waiting import until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -23,9 +23,7 @@ async def held(proxy: Edge, count: int) -> list[Wire]:
 
 
 async def test_beyond_the_cap_clients_are_told_and_the_place_is_given_again(tmp_path: Path) -> None:
-    async with origin(answer_each) as there, edge(tmp_path, FRONTAGE_EDGE_MAX_CONNECTIONS="2") as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(answer_each, tmp_path, FRONTAGE_EDGE_MAX_CONNECTIONS="2") as (_, proxy):
         first, second = await held(proxy, 2)
         third = await proxy.connect()
         await third.send(GET)  # sent before the answer is read, as clients do

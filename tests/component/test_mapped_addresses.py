@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Wire, edge, origin
+from tests.component.peers import Wire, edge, origin, served
 
 GET = b"GET /cart HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
 
@@ -72,9 +72,7 @@ async def test_an_allowed_origin_is_the_domain_unless_the_applications_own_page_
             allowed = b"Access-Control-Allow-Origin: " + there.url.encode()
             await wire.send(b"HTTP/1.1 200 OK\r\n" + allowed + b"\r\nContent-Length: 0\r\n\r\n")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         for page in (b"https://shop.example.com", there.url.encode(), b"https://x.test"):
             await client.send(GET.replace(b"\r\n\r\n", b"\r\nOrigin: " + page + b"\r\n\r\n"))

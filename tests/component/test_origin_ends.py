@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Edge, Origin, Wire, edge, origin
+from tests.component.peers import Edge, Origin, Wire, edge, origin, served
 from tests.component.test_origin_tls import server_context
 from tests.waiting import until
 
@@ -110,9 +110,7 @@ async def test_what_an_idle_origin_says_is_no_answer(tmp_path: Path, unasked: by
             await wire.head()
             await wire.send(OK + b"Content-Length: 5\r\n\r\nright")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         for _ in range(3):
             await client.send(GET)
@@ -132,9 +130,7 @@ async def test_what_an_idle_origin_said_before_we_looked_is_no_answer_either(tmp
             await wire.head()
             await wire.send(OK + b"Content-Length: 5\r\n\r\nright")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         await client.send(GET)
         await client.response()
@@ -167,9 +163,7 @@ async def test_origin_that_once_sent_what_was_not_asked_gets_a_connection_for_ea
                 continue
             await wire.send(OK + b"Content-Length: 6\r\n\r\nforged")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         await client.send(GET.replace(b" / ", b" /once "))
         await client.head()
@@ -205,9 +199,7 @@ async def test_bytes_beyond_the_end_are_remembered_and_a_goodbye_is_not(
                 await is_idle.wait()
                 await wire.send(when_idle)
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         await client.send(GET)
         await client.reader.readuntil(b"0\r\n\r\n" if b"chunked" in sent else b"ok")

@@ -11,7 +11,7 @@ import pytest
 
 from edge.proxy.client_connection import ClientConnection
 from edge.proxy.worker_limits import TICK_SECONDS
-from tests.component.peers import Wire, answer_each, edge, origin
+from tests.component.peers import Wire, answer_each, edge, enrol, origin, served
 from tests.waiting import until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -56,9 +56,7 @@ async def test_pipelined_requests_are_answered_in_order_over_one_upstream_connec
             target = (await wire.head()).split()[1]
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(target), target))
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         await client.send(b"".join(b"GET /%d HTTP/1.1\r\nHost: shop.example.com\r\n\r\n" % n for n in range(50)))
         for n in range(50):
@@ -83,8 +81,7 @@ async def test_request_sent_ahead_again_is_routed_as_when_its_turn_comes(tmp_pat
 
     new = partial(answer_each, response=b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nnew")
     async with origin(script) as there, origin(new) as other, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+        enrol(proxy, there)
         client = await proxy.connect()
         await client.send(GET * 3)
         assert (await client.response())[1] == b"old"
@@ -117,9 +114,7 @@ async def test_requests_sent_ahead_do_not_pile_up(tmp_path: Path, monkeypatch: p
             most_waiting_bytes = max(most_waiting_bytes, received_bytes - forwarded * len(request))
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         sending = asyncio.create_task(client.send(request * 3000))
         for _ in range(3000):
@@ -156,9 +151,7 @@ async def test_a_tunnel_ends_when_its_domain_leaves_its_application(tmp_path: Pa
         await wire.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
         await asyncio.Event().wait()  # it is not the origin that ends it
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         await client.send(
             b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -184,8 +177,7 @@ async def test_a_change_of_origin_is_seen_by_the_next_request_of_the_same_connec
     async with origin(named(b"a")) as a, origin(named(b"b")) as b, edge(tmp_path) as proxy:  # type: ignore[arg-type]
         client = await proxy.connect()
         for there, name in ((a, b"a"), (a, b"a"), (b, b"b")):
-            proxy.replica.enrol("shop.example.com", there.url)
-            proxy.change()
+            enrol(proxy, there)
             await client.send(GET)
             assert (await client.response())[1] == name
 
@@ -197,9 +189,7 @@ async def test_an_upgrade_becomes_an_opaque_tunnel(tmp_path: Path) -> None:
         for _ in range(3):
             await wire.send((await wire.exactly(4))[::-1])
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(
             b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nabcd"
@@ -242,9 +232,7 @@ async def test_a_request_line_that_comes_alone_gets_no_fields_of_another_client(
             seen.append(await wire.head())
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         request = b"GET /account HTTP/1.1\r\nHost: shop.example.com\r\nCookie: session=%b\r\n\r\n"
         for number in range(8):
             victim = await proxy.connect()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Wire, answer_each, edge, origin
+from tests.component.peers import Wire, answer_each, served
 from tests.waiting import let_run
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -26,9 +26,7 @@ async def test_bodies_pass_both_ways_with_their_length(tmp_path: Path, size: int
 
     body = bytes(range(256)) * (size // 256 + 1)
     body = body[:size]
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         for _ in range(2):
             sending = asyncio.create_task(
@@ -48,9 +46,7 @@ async def test_chunked_bodies_pass_both_ways_and_are_stated_anew(tmp_path: Path)
             await wire.send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: CHUNKED\r\n" + DATE + b"\r\n2;ext=1\r\nok\r\n")
             await wire.send(b"%x\r\n%b\r\n0\r\nTrailer: x\r\n\r\n" % (len(body), body))
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         for _ in range(2):
             await client.send(b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\n")
@@ -66,9 +62,7 @@ async def test_a_body_ended_by_close_is_chunked_for_1_1_and_closed_for_1_0(tmp_p
         await wire.send(b"HTTP/1.0 200 OK\r\n" + DATE + b"\r\nto the ")
         await wire.send(b"end")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         for _ in range(2):
             await client.send(GET)
@@ -92,9 +86,7 @@ async def test_answers_without_a_body_leave_the_connection_usable(
     tmp_path: Path, request_line: bytes, answer: bytes, expected: bytes
 ) -> None:
     answer, expected = (each.replace(b"\r\n", b"\r\n" + DATE, 1) for each in (answer, expected))
-    async with origin(lambda wire: answer_each(wire, answer)) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(lambda wire: answer_each(wire, answer), tmp_path) as (there, proxy):
         client = await proxy.connect()
         for _ in range(3):
             await client.send(request_line + b" / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n")
@@ -114,9 +106,7 @@ async def test_body_behind_an_answer_to_head_is_no_answer_to_the_next_request(tm
                 await let_run(turns)
             await wire.send(body if is_head else b"right")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         for _ in range(20):
             await client.send(GET.replace(b"GET", b"HEAD"))
@@ -150,9 +140,7 @@ async def test_body_that_must_not_follow_is_never_read_however_late_it_comes(
             next_arrived.set()
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(method + b" /first HTTP/1.1\r\nHost: shop.example.com\r\n\r\n")
         await client.head()
@@ -170,9 +158,7 @@ async def test_body_right_behind_a_head_that_describes_none_is_no_answer(tmp_pat
             else:
                 await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         for _ in range(20):
             await client.send(GET.replace(b" / ", b" /first "))
@@ -183,9 +169,7 @@ async def test_body_right_behind_a_head_that_describes_none_is_no_answer(tmp_pat
 
 async def test_connection_is_used_again_after_head_of_an_empty_resource(tmp_path: Path) -> None:
     script = partial(answer_each, response=b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         for _ in range(3):
             await client.send(GET.replace(b"GET", b"HEAD"))
@@ -200,9 +184,7 @@ async def test_continue_is_asked_of_the_origin(tmp_path: Path) -> None:
         assert await wire.exactly(3) == b"abc"
         await wire.send(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(
             b"PUT / HTTP/1.1\r\nHost: shop.example.com\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
@@ -227,9 +209,7 @@ async def test_trailers_of_a_request_reach_the_origin_without_those_that_decide(
         await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         await answer_each(wire)
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         await client.send(
             b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nTransfer-Encoding: chunked\r\n"
@@ -255,9 +235,7 @@ async def test_a_short_answer_never_passes_as_complete(tmp_path: Path, answer: b
         await wire.head()
         await wire.send(answer)
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(GET)
         received = await client.rest()
@@ -285,9 +263,7 @@ async def test_an_origin_that_talks_nonsense_is_a_bad_gateway(tmp_path: Path, an
         await wire.head()
         await wire.send(answer)
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(GET)
         head = await client.head()
@@ -298,9 +274,7 @@ async def test_an_origin_that_talks_nonsense_is_a_bad_gateway(tmp_path: Path, an
 
 async def test_bytes_beyond_an_answer_are_not_passed_on_and_end_the_upstream_connection(tmp_path: Path) -> None:
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"
-    async with origin(lambda wire: answer_each(wire, answer)) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(lambda wire: answer_each(wire, answer), tmp_path) as (there, proxy):
         client = await proxy.connect()
         for _ in range(3):
             await client.send(GET)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Wire, edge, origin
-from tests.component.proxied import ANSWERS, HOST, LAST_GET, POST, ask, enrol, is_whole, reset
+from tests.component.peers import Wire, served
+from tests.component.proxied import ANSWERS, HOST, LAST_GET, POST, ask, is_whole, reset
 from tests.waiting import let_run, until
 
 
@@ -28,8 +28,7 @@ async def test_an_origin_that_ends_at_any_byte_never_passes_for_a_whole_answer(
             reset(wire)
 
     head_bytes = answer.index(b"\r\n\r\n") + 4
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path) as (_, proxy):
         for cut in range(len(answer)):
             received, _ = await ask(proxy, LAST_GET)
             if cut < head_bytes:
@@ -62,8 +61,7 @@ async def test_head_that_cannot_become_valid_is_refused_while_the_origin_waits(
         await wire.rest()
 
     path = tmp_path / "access.log"
-    async with origin(script) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as (_, proxy):
         received, _ = await ask(proxy, LAST_GET)
         assert b"HTTP/1.1 502 " in received
         assert b'"code":"origin_invalid"' in received
@@ -86,8 +84,7 @@ async def test_a_1_0_client_sees_a_broken_answer_by_a_reset(tmp_path: Path, answ
             await asyncio.sleep(0.05)  # so that the bytes are read before the reset discards them
             reset(wire)
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path) as (_, proxy):
         _, ended_in_order = await ask(proxy, b"GET / HTTP/1.0\r\n" + HOST + b"\r\n")
         assert not ended_in_order
 
@@ -103,8 +100,7 @@ async def test_bytes_that_drip_both_ways_mean_the_same(tmp_path: Path) -> None:
             _, body = await wire.response()
             await drip(wire, b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         for _ in range(2):
             await drip(client, POST)
@@ -119,8 +115,7 @@ async def test_interim_answers_are_passed_on_up_to_a_storm_and_never_to_1_0(tmp_
             count = int((await wire.head()).split()[1][1:])
             await wire.send(interim * count + ANSWERS["length"])
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path) as (_, proxy):
         ending = HOST + b"Connection: close\r\n\r\n"
         received, _ = await ask(proxy, b"GET /32 HTTP/1.1\r\n" + ending)
         assert received.startswith(interim * 32 + b"HTTP/1.1 200 ")
@@ -141,8 +136,7 @@ async def test_trailers_reach_those_who_take_them(tmp_path: Path) -> None:
                 b"0\r\nX-Sum: 1\r\nSet-Cookie: a=b\r\nContent-Length: 9\r\n\r\n"
             )
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         for te, trailers in (
             (b"TE: trailers\r\nConnection: TE\r\n", b"X-Sum: 1\r\n"),

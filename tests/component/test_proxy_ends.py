@@ -13,7 +13,7 @@ import pytest
 
 from edge.routing.route import Origin
 from edge.upstream.idle_times import IdleTimes
-from tests.component.peers import Wire, answer_each, edge, origin
+from tests.component.peers import Wire, answer_each, edge, enrol, origin, served
 from tests.waiting import never, until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -41,8 +41,7 @@ async def test_a_reused_connection_that_died_retries_get_once_and_post_never(tmp
         edge(tmp_path) as proxy,
     ):
         proxy.worker._dispatcher._idle_times = AlwaysYoung()
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+        enrol(proxy, there)
         client = await proxy.connect()
         for _ in range(2):
             await client.send(GET)
@@ -54,9 +53,7 @@ async def test_a_reused_connection_that_died_retries_get_once_and_post_never(tmp
 
 
 async def test_a_post_avoids_connections_like_one_that_died_under_a_get(tmp_path: Path) -> None:
-    async with origin(answer_once) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(answer_once, tmp_path) as (there, proxy):
         client = await proxy.connect()
         for request in (GET, GET, POST):
             await client.send(request)
@@ -78,9 +75,7 @@ async def test_small_body_is_sent_again_when_a_reused_connection_has_died(
         await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
         await wire.head()  # and closes without an answer
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         for count in (1, 2, 3):
             await client.send(method + b" / HTTP/1.1\r\nHost: shop.example.com\r\n" + framing)
@@ -96,9 +91,7 @@ async def test_a_client_that_leaves_frees_its_lease(tmp_path: Path) -> None:
         assert await wire.rest() == b""
         left.set()
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         await client.send(GET)
         await until(lambda: len(there.connections) == 1)
@@ -109,9 +102,7 @@ async def test_a_client_that_leaves_frees_its_lease(tmp_path: Path) -> None:
 
 
 async def test_a_client_that_half_closed_still_gets_its_answer(tmp_path: Path) -> None:
-    async with origin(answer_each) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(answer_each, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(GET)
         client.writer.write_eof()
@@ -127,9 +118,7 @@ async def test_half_closed_client_gets_its_answer_however_long_the_origin_takes(
         await go.wait()
         await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         proxy.worker.probe_after_seconds = 0.05
         client = await proxy.connect()
         await client.send(GET.replace(b"HTTP/1.1", b"HTTP/" + version))
@@ -161,9 +150,7 @@ async def test_a_client_that_does_not_read_stops_the_origin(tmp_path: Path) -> N
                 return
             sent += 100_000
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(GET)
         async with asyncio.timeout(20):
@@ -177,9 +164,7 @@ async def test_an_early_answer_ends_the_upload_and_reaches_the_client(tmp_path: 
         await wire.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nno!")
         await never()
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(
             b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 50_000
@@ -237,9 +222,7 @@ async def test_draining_finishes_what_is_under_way(tmp_path: Path) -> None:
         await go.wait()
         await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (there, proxy):
         idle, busy = await proxy.connect(), await proxy.connect()
         await busy.send(GET)
         await until(lambda: bool(there.connections) and len(proxy.worker.connections) == 2)
@@ -254,9 +237,7 @@ async def test_draining_finishes_what_is_under_way(tmp_path: Path) -> None:
 
 
 async def test_request_that_crosses_the_draining_is_answered(tmp_path: Path) -> None:
-    async with origin(answer_each) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(answer_each, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(GET)
         await client.response()

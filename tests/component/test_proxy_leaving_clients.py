@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Edge, Wire, answer_each, edge, origin
-from tests.component.proxied import ANSWERS, GET, HOST, LAST_GET, POST, ask, enrol, is_whole, reset
+from tests.component.peers import Edge, Wire, answer_each, served
+from tests.component.proxied import ANSWERS, GET, HOST, LAST_GET, POST, ask, is_whole, reset
 from tests.waiting import let_run, until
 
 
@@ -28,8 +28,7 @@ async def test_a_client_that_leaves_at_any_byte_leaves_nothing_behind(
             whole += 1
             await wire.send(ANSWERS["length"])
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path) as (_, proxy):
         for cut in range(len(POST)):
             client = await proxy.connect()
             await client.send(POST[:cut])
@@ -47,8 +46,7 @@ async def test_a_body_that_ends_early_is_refused_and_cut_off_at_the_origin(tmp_p
         await wire.head()
         arrived.set_result(await wire.rest())
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path) as (there, proxy):
         client = await proxy.connect()
         await client.send(POST[:-1])
         await until(lambda: bool(there.connections))
@@ -63,8 +61,7 @@ async def test_bytes_beyond_a_body_are_the_next_request(tmp_path: Path) -> None:
             await wire.response()
             await wire.send(ANSWERS["length"])
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(POST + b"(" + GET)
         assert is_whole(b"".join(await client.response()))
@@ -87,8 +84,7 @@ async def stuck_upload(tmp_path: Path, framing: bytes) -> AsyncIterator[tuple[Ed
         await wire.chunks()
         await wire.send(ANSWERS["length"])
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(b"POST / HTTP/1.1\r\n" + HOST + framing + b"\r\n\r\n")
         await until(lambda: any(each.holder for each in proxy.worker._dispatcher._connections))
@@ -122,8 +118,7 @@ async def test_a_client_that_half_closed_behind_its_upload_is_no_client_that_lef
 
 
 async def test_a_client_that_asked_far_ahead_and_reset_frees_its_lease(tmp_path: Path) -> None:
-    async with origin(Wire.rest) as there, edge(tmp_path) as proxy:  # type: ignore[arg-type]
-        enrol(proxy, there)
+    async with served(Wire.rest, tmp_path) as (there, proxy):  # type: ignore[arg-type]
         client = await proxy.connect()
         await client.send(GET)
         await until(lambda: bool(there.connections))
@@ -136,8 +131,7 @@ async def test_a_client_that_asked_far_ahead_and_reset_frees_its_lease(tmp_path:
 
 
 async def test_requests_sent_ahead_of_a_half_close_are_all_answered(tmp_path: Path) -> None:
-    async with origin(answer_each) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(answer_each, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(GET * 3)
         client.writer.write_eof()
@@ -150,8 +144,7 @@ async def test_a_tunnel_is_closed_by_halves(tmp_path: Path) -> None:
         await wire.send(b"HTTP/1.1 101 X\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n")
         await wire.send((await wire.rest())[::-1])
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(b"GET / HTTP/1.1\r\n" + HOST + b"Upgrade: echo\r\nConnection: upgrade\r\n\r\n")
         assert (await client.head()).startswith(b"HTTP/1.1 101 ")

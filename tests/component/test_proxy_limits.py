@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Wire, answer_each, edge, origin
-from tests.component.proxied import ANSWERS, GET, HOST, LAST_GET, POST, ask, enrol, is_whole
+from tests.component.peers import Wire, answer_each, edge, served
+from tests.component.proxied import ANSWERS, GET, HOST, LAST_GET, POST, ask, is_whole
 from tests.waiting import never, until
 
 
@@ -33,8 +33,7 @@ async def test_an_origin_that_does_not_read_stops_the_upload(tmp_path: Path) -> 
         await never()
 
     # The FIN of a client that is not read from stands behind what nobody takes: the time-out lets it go.
-    async with origin(script) as there, edge(tmp_path, FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS="2") as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path, FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS="2") as (_, proxy):
         client = await proxy.connect()
         await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 100000000\r\n\r\n")
         sent = await send_until_stalled(client, b"x" * 100_000, 100_000_000)
@@ -61,8 +60,7 @@ async def test_an_early_answer_is_delivered_although_the_origin_closes_on_the_up
         await wire.head()
         await wire.send(b"HTTP/1.1 413 No\r\nContent-Length: 3\r\n\r\nno!")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path) as (_, proxy):
         for _ in range(10):
             client = await proxy.connect()
             request = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 400000\r\n\r\n" + b"x" * 100_000
@@ -73,8 +71,7 @@ async def test_an_early_answer_is_delivered_although_the_origin_closes_on_the_up
 
 
 async def test_a_refused_upload_gets_its_answer_while_it_is_still_sent(tmp_path: Path) -> None:
-    async with origin(answer_each) as there, edge(tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="1000") as proxy:
-        enrol(proxy, there)
+    async with served(answer_each, tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="1000") as (_, proxy):
         client = await proxy.connect()
         request = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 5000000\r\n\r\n" + b"x" * 5_000_000
         sending = asyncio.create_task(client.send(request))
@@ -122,8 +119,7 @@ async def test_every_wait_has_an_end(
     tmp_path: Path, setting: str, peer: Peer, request_bytes: bytes, answer: bytes
 ) -> None:
     timeouts = {f"FRONTAGE_EDGE_{setting}_TIMEOUT_SECONDS": "0.3"}
-    async with origin(peer) as there, edge(tmp_path, secure=True, **timeouts) as proxy:
-        enrol(proxy, there)
+    async with served(peer, tmp_path, secure=True, **timeouts) as (_, proxy):
         client = await proxy.connect()
         sending = asyncio.create_task(client.send(request_bytes))
         received = await client.rest()
@@ -166,8 +162,7 @@ async def test_empty_lines_do_not_keep_a_connection_alive(tmp_path: Path) -> Non
     ],
 )
 async def test_every_limit_trips(tmp_path: Path, request_bytes: bytes, status: int) -> None:
-    async with origin(answer_each) as there, edge(tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="10") as proxy:
-        enrol(proxy, there)
+    async with served(answer_each, tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="10") as (_, proxy):
         received, ended_in_order = await ask(proxy, request_bytes)
         assert received.startswith(b"HTTP/1.1 %d " % status)
         assert ended_in_order
@@ -179,8 +174,7 @@ async def test_a_chunked_body_may_be_as_long_as_the_limit_whatever_its_framing(t
         assert await wire.chunks() == b"0123456789"
         await wire.send(ANSWERS["length"])
 
-    async with origin(script) as there, edge(tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="10") as proxy:
-        enrol(proxy, there)
+    async with served(script, tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="10") as (_, proxy):
         client = await proxy.connect()
         chunks = b"".join(b"1;extension=%d\r\n%d\r\n" % (n, n) for n in range(10))
         await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")

@@ -18,7 +18,7 @@ from edge.tls.shared import TlsLimits
 from edge.transport.connection_limits import ConnectionLimits
 from edge.transport.proxy_protocol import Entrance
 from tests.component import tls_peers as tls
-from tests.component.peers import Wire, edge, origin
+from tests.component.peers import Wire, edge, served
 from tests.tls_parts import client_hello, the_ca
 from tests.waiting import let_run, until
 
@@ -58,9 +58,7 @@ async def test_the_stated_address_is_the_clients(tmp_path: Path, header: bytes, 
             seen.append(await wire.head())
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-    async with origin(script) as there, edge(tmp_path, FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path, FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as (_, proxy):
         for cut in range(len(header) + 1):
             wire = await proxy.connect()
             await slowly(wire, header + GET, cut)
@@ -81,9 +79,7 @@ async def test_whom_a_proxy_names_is_not_believed_further_but_the_proxy_itself_i
         await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
     forwarded = GET[:-2] + b"X-Forwarded-For: 198.51.100.9\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Port: 99\r\n\r\n"
-    async with origin(script) as there, edge(tmp_path, FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path, FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as (_, proxy):
         for header in (VERSION_1, b""):
             wire = await proxy.connect()
             await wire.send(header + forwarded)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.probe import CHALLENGE_PROBE_PATH, PROBE_PATH, new_nonce, probe_answer
-from tests.component.peers import Wire, answer_each, edge, origin
+from tests.component.peers import Wire, answer_each, edge, enrol, origin, served
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
 
@@ -51,9 +51,7 @@ async def test_plain_http_is_sent_to_https(tmp_path: Path, host: bytes, location
 
 
 async def test_refused_requests_never_reach_the_origin_and_close(tmp_path: Path) -> None:
-    async with origin(answer_each) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(answer_each, tmp_path) as (there, proxy):
         for raw, status in (
             (b"GET / HTTP/1.1\nHost: shop.example.com\n\n", b"400"),
             (
@@ -80,9 +78,7 @@ async def test_refused_requests_never_reach_the_origin_and_close(tmp_path: Path)
     ],
 )
 async def test_a_body_beyond_the_limit_is_refused(tmp_path: Path, upload: bytes) -> None:
-    async with origin(Wire.rest) as there, edge(tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="1000") as proxy:  # type: ignore[arg-type]
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(Wire.rest, tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="1000") as (_, proxy):  # type: ignore[arg-type]
         client = await proxy.connect()
         await client.send(b"POST / HTTP/1.1\r\nHost: shop.example.com\r\n" + upload)
         assert (await client.rest()).startswith(b"HTTP/1.1 413 ")
@@ -97,9 +93,7 @@ async def test_an_upload_whose_coding_breaks_is_refused_and_cut_off_at_the_origi
         has_begun.set()
         received.set_result(await wire.rest())
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(
             b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
@@ -136,8 +130,7 @@ async def test_a_request_that_keeps_coming_back_is_a_loop(tmp_path: Path) -> Non
             await wire.send(head + body)
 
         async with origin(back_to_us) as there:
-            proxy.replica.enrol("shop.example.com", there.url)
-            proxy.change()
+            enrol(proxy, there)
             client = await proxy.connect()
             await client.send(GET)
             head, _ = await client.response()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.component.http2_peers import get, http2_client
-from tests.component.peers import Edge, Wire, edge, origin
+from tests.component.peers import Edge, Wire, edge, enrol, origin, served
 
 ID = re.compile(rb"\r\nx-request-id: ([^\r\n]*)", re.IGNORECASE)
 OURS = re.compile(rb"[0-9a-f]{16}")
@@ -63,9 +63,7 @@ async def fetching(proxy: Edge, protocol: str, stated: bytes = b"") -> AsyncIter
 @contextlib.asynccontextmanager
 async def site_behind(tmp_path: Path, ids: str = "on", **environ: Any) -> AsyncIterator[tuple[Edge, Site]]:
     site = Site()
-    async with origin(site) as there, edge(tmp_path, FRONTAGE_EDGE_REQUEST_IDS=ids, **environ) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(site, tmp_path, FRONTAGE_EDGE_REQUEST_IDS=ids, **environ) as (_, proxy):
         yield proxy, site
 
 
@@ -124,8 +122,7 @@ async def test_redirects_and_tunnels_state_it_too(tmp_path: Path) -> None:
             origin(switch) as there,
             edge(tmp_path, secure=secure, FRONTAGE_EDGE_REQUEST_IDS="on") as proxy,
         ):
-            proxy.replica.enrol("shop.example.com", there.url)
-            proxy.change()
+            enrol(proxy, there)
             client = await proxy.connect()
             await client.send(
                 b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"

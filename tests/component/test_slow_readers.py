@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Edge, Wire, edge, origin
+from tests.component.peers import Edge, Wire, edge, enrol, origin, served
 from tests.waiting import until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -54,8 +54,7 @@ async def test_a_client_that_stops_reading_is_ended(tmp_path: Path, script: obje
         origin(script) as there,  # type: ignore[arg-type]
         edge(tmp_path, FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS="0.6") as proxy,
     ):
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+        enrol(proxy, there)
         client = await connect_narrowly(proxy)
         await asyncio.get_running_loop().sock_sendall(client, asked)
         await until(lambda: bool(there.connections))
@@ -73,9 +72,7 @@ async def test_a_client_that_reads_slowly_gets_all_of_it(tmp_path: Path) -> None
         await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + MUCH[:size])
         await wire.head()
 
-    async with origin(script) as there, edge(tmp_path, FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS="1") as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path, FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS="1") as (_, proxy):
         client = await connect_narrowly(proxy, 16_384)
         await until(lambda: bool(proxy.worker.connections))
         ours = proxy.only_connection()

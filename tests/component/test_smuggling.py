@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.component.peers import Wire, edge, origin
+from tests.component.peers import Wire, served
 from tests.unit.edge.corpus import REQUESTS
 from tests.unit.edge.oracle import AskingOrigin, check_spelling, read_requests
 
@@ -27,9 +27,7 @@ async def test_saved_requests_are_refused_or_reach_the_origin_as_one_message(tmp
         return sum(machine._served for machine in machines)
 
     before, wrong = 0, {}
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         for name, (stream, forwarded) in REQUESTS.items():
             client = await proxy.connect()
             client.writer.write(stream)

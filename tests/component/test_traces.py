@@ -9,7 +9,7 @@ import pytest
 
 from tests.collector import collector
 from tests.component.http2_peers import get, http2_client
-from tests.component.peers import Wire, edge, origin
+from tests.component.peers import Wire, served
 from tests.waiting import until
 
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -33,9 +33,7 @@ async def test_a_forwarded_request_is_a_span_of_its_callers_trace(
         settings: dict[str, Any] = {"FRONTAGE_OTLP_ENDPOINT": collected.endpoint, "FRONTAGE_EDGE_TRACE_SAMPLE": "1"}
         if is_logged:
             settings["FRONTAGE_EDGE_ACCESS_LOG"] = str(log)
-        async with origin(script) as there, edge(tmp_path, **settings) as proxy:
-            proxy.replica.enrol("shop.example.com", there.url)
-            proxy.change()
+        async with served(script, tmp_path, **settings) as (_, proxy):
             if protocol == "HTTP/2":
                 async with http2_client(proxy) as client:
                     await client.exchange(get(b"/a?token=secret", (b"traceparent", TRACEPARENT)))
@@ -69,9 +67,7 @@ async def test_only_the_share_is_exported_and_a_collector_that_is_away_harms_not
     with collector() as collected:
         for endpoint, share in ((collected.endpoint, "0"), ("http://127.0.0.1:1", "1")):
             settings: dict[str, Any] = {"FRONTAGE_OTLP_ENDPOINT": endpoint, "FRONTAGE_EDGE_TRACE_SAMPLE": share}
-            async with origin(answer) as there, edge(tmp_path, **settings) as proxy:
-                proxy.replica.enrol("shop.example.com", there.url)
-                proxy.change()
+            async with served(answer, tmp_path, **settings) as (_, proxy):
                 wire = await proxy.connect()
                 await wire.send(b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n")
                 assert (await wire.response())[0].startswith(b"HTTP/1.1 200")

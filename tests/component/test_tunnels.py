@@ -16,18 +16,13 @@ import pytest
 from aiohttp import web
 
 from edge.proxy.connection_states import ENDED
-from tests.component.peers import Edge, Script, Wire, edge, origin
+from tests.component.peers import Edge, Script, Wire, edge, origin, served
+from tests.component.proxied import reset
 from tests.component.test_origin_tls import server_context
 from tests.waiting import let_run, until
 
 UPGRADE = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nUpgrade: tcp\r\nConnection: upgrade\r\n\r\n"
 SWITCHED = b"HTTP/1.1 101 X\r\nUpgrade: tcp\r\nConnection: upgrade\r\n\r\n"
-
-
-def reset(wire: Wire) -> None:
-    sock = wire.writer.get_extra_info("socket")
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    wire.writer.transport.abort()
 
 
 @asynccontextmanager
@@ -95,9 +90,7 @@ async def test_a_client_that_ended_before_the_switch_is_told_of_too(tmp_path: Pa
         await wire.send(SWITCHED)
         await wire.send(await wire.rest() + b"!")
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(UPGRADE + b"abc")
         client.writer.write_eof()
@@ -123,9 +116,7 @@ async def test_a_worker_that_ends_cuts_what_runs_without_an_error(
         arrived.set()
         await wire.rest()
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         client = await proxy.connect()
         await client.send(request_head)
         if answer:
