@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from bench import process_tree
-from bench.lab.log_lines import last_log_line
+from bench.lab.programs import last_log_line
 from bench.memory import Memory, memory_of
 from common.errors import OperatorError
 from common.processes import exited, role_argv, spawn

@@ -12,12 +12,11 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
-from bench.lab.log_lines import last_log_line
+from bench.lab.programs import end_process, last_log_line
 from common.errors import OperatorError
 from common.processes import exited, spawn
 
 _START_SECONDS = 15
-_STOP_SECONDS = 5
 _POLL_SECONDS = 0.02
 
 
@@ -39,7 +38,7 @@ def program(argv: Sequence[str], *, core: int, log: Path, **variables: str) -> I
     try:
         yield process
     finally:
-        _end(process)
+        end_process(process)
 
 
 @contextlib.asynccontextmanager
@@ -92,12 +91,3 @@ async def _is_listening(port: int) -> bool:
         return False
     writer.close()
     return True
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

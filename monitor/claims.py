@@ -115,6 +115,19 @@ async def retry_until_available(write: Callable[[], Awaitable[T]], *, seconds: f
             await asyncio.sleep(OUTAGE_PAUSE_SECONDS)
 
 
+async def write_when_available(database: Database, write: Callable[[Connection], Awaitable[None]]) -> None:
+    """Run the write of an outcome in a transaction of its own, through an outage; it is fenced.
+
+    Raises: `FenceLost`, `DatabaseUnavailable`.
+    """
+
+    async def once() -> None:
+        async with database.transaction() as connection:
+            await write(connection)
+
+    await retry_until_available(once)
+
+
 class Runner(Generic[C]):
     """Claims due rows and has them performed, a bounded number at a time.
 
@@ -278,12 +291,11 @@ class Runner(Generic[C]):
         """Record a failed attempt; the row is due again after a pause that grows with the attempts."""
         delay = max(at_least_seconds, backoff_seconds(claim.attempts, self._random))
 
-        async def write() -> None:
-            async with self._database.transaction() as connection:
-                await self._queue.postpone(connection, claim, delay_seconds=delay, last_error=words)
+        async def write(connection: Connection) -> None:
+            await self._queue.postpone(connection, claim, delay_seconds=delay, last_error=words)
 
         try:
-            await retry_until_available(write)
+            await write_when_available(self._database, write)
         except DatabaseUnavailable as error:
             self._log_failure(claim, error)
         self.wake()  # the sleep in progress does not know of this due time

@@ -1,16 +1,17 @@
 """The shape of a DNS record in bodies and answers; `common.records` has the rules.
 
-A record of an answer is a dict of this type. Bodies are parsed by `common.records`, and the types only document them.
+A record of an answer is a dict of this type. Of bodies, which `read_record` reads, the types only document them.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
-from common.records import LARGEST_TTL, RecordType
+from api.rules.record_rules import check_record
+from common.records import LARGEST_TTL, InvalidRecord, Record, RecordType, parse_record
 
 _Host = Annotated[str, Field(min_length=1, examples=["shop"])]
 _Value = Annotated[str, Field(min_length=1, examples=["apps.acme.example"])]
@@ -49,3 +50,14 @@ class ConnectRecord(TypedDict):
     powerRootPathAccess: NotRequired[list[str] | None]
     monitor: NotRequired[bool | None]
     """Track the record with Monitor."""
+
+
+def read_record(given: Any, domain: str | None = None) -> Record:
+    """Read the record of a body; with `domain`, one that the domain's zone can hold. Raises: ValueError."""
+    try:
+        record = parse_record(given)
+        if domain is not None:
+            check_record(record, domain)
+    except InvalidRecord as error:
+        raise ValueError(str(error)) from error
+    return record

@@ -10,15 +10,14 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, FailFast, Field, PlainValidator, ValidationInfo, field_validator
 
 from api.connect.resolution import PlaceholderValues, choose_domain, resolve
-from api.rules.record_rules import check_record
 from api.schemas.bodies import Strict
 from api.schemas.connect import ConfigurationId
-from api.schemas.dns_record import ConnectRecord
+from api.schemas.dns_record import ConnectRecord, read_record
 from common.connect.configuration import InvalidConfiguration, parse_configuration
 from common.domain_check.reading import MOST_RECORDS
 from common.errors import InvalidName
 from common.names import DomainName, parse_domain
-from common.records import InvalidRecord, Record, as_json, owner_name, parse_record
+from common.records import Record, as_json, owner_name
 
 _ROUTED_TYPES = frozenset({"A", "AAAA", "CNAME"})
 _HOST_IN_URL = re.compile(r"\s*+(?:[a-z][a-z0-9+.-]*+://)?(?:[^/@]*+@)?([^/:?#@\s]+)", re.IGNORECASE)
@@ -68,13 +67,7 @@ def _requested(given: Any, info: ValidationInfo) -> RequestedRecord:
             given = given | {"ttl": int(ttl)}
         if not isinstance(given.get("ssl", False), bool):
             raise ValueError("ssl must be true or false")
-    try:
-        record = parse_record(given)
-        if domain is not None:
-            check_record(record, domain)
-    except InvalidRecord as error:
-        raise ValueError(str(error)) from error
-    return RequestedRecord(record, given.get("ssl") is True)
+    return RequestedRecord(read_record(given, domain), given.get("ssl") is True)
 
 
 CheckedDomain = Annotated[str, AfterValidator(parse_checked_domain)]

@@ -11,14 +11,14 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, FailFast, Field, PlainValidator, ValidationError, ValidationInfo, field_validator
 
-from api.rules.record_rules import MOST_RECORDS, check_record, check_size
+from api.rules.record_rules import MOST_RECORDS, check_size
 from api.schemas.bodies import Strict, describe
-from api.schemas.dns_record import DnsRecord
+from api.schemas.dns_record import DnsRecord, read_record
 from common.db.batches import InvalidItem, Unwatch, Watch
 from common.db.monitored_domains import Labels
 from common.errors import InvalidName
 from common.names import parse_domain, parse_subdomain
-from common.records import InvalidRecord, Record, parse_record
+from common.records import InvalidRecord, Record
 
 _MOST_LABEL_CHARACTERS = 1024
 _MOST_NAME_CHARACTERS = 1024
@@ -39,26 +39,12 @@ def _apex(text: str) -> str:
         raise ValueError(str(error)) from error
 
 
-def _record(given: Any) -> Record:
-    try:
-        return parse_record(given)
-    except InvalidRecord as error:
-        raise ValueError(str(error)) from error
-
-
 def _possible_record(given: Any, info: ValidationInfo) -> Record:
     """Read a record that the domain's zone can hold.
 
     The domain is the body's, or the path's, which is then the context. One that is not valid is refused itself.
     """
-    domain = info.context or info.data.get("domain")
-    try:
-        record = parse_record(given)
-        if domain is not None:
-            check_record(record, domain)
-    except InvalidRecord as error:
-        raise ValueError(str(error)) from error
-    return record
+    return read_record(given, info.context or info.data.get("domain"))
 
 
 def _bounded(records: list[Record]) -> list[Record]:
@@ -79,7 +65,7 @@ Apex = Annotated[str, AfterValidator(_apex)]
 Label = Annotated[str, Field(max_length=_MOST_LABEL_CHARACTERS), AfterValidator(_storable)]
 _Several = Field(min_length=1, max_length=MOST_RECORDS, alias="dnsRecords")
 _PossibleRecord = Annotated[Record, PlainValidator(_possible_record, json_schema_input_type=DnsRecord)]
-_AnyRecord = Annotated[Record, PlainValidator(_record, json_schema_input_type=DnsRecord)]
+_AnyRecord = Annotated[Record, PlainValidator(read_record, json_schema_input_type=DnsRecord)]
 DnsRecords = Annotated[list[_PossibleRecord], FailFast(), _Several, AfterValidator(_bounded)]
 AnyDnsRecords = Annotated[list[_AnyRecord], FailFast(), _Several]
 """Also those that no zone can hold: they may have been taken before that was refused, and can be removed."""

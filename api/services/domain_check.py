@@ -14,17 +14,17 @@ from api.connect.resolution import PlaceholderValues
 from api.errors import FORBIDDEN, UNRESOLVED, Refused
 from api.schemas.evidence import hide_private
 from api.services.placeholder_values import placeholder_values_of
-from common.caa_identities import find_identities
 from common.clock import Clock
 from common.connect.domain_connect.discovery import Closed, Discovered
 from common.connect.domain_connect.offer import hosts
 from common.connect.domain_connect.templates import SERVICES, fill_templates
 from common.connect.ways.provider_apis import find_api
 from common.connect.zone_inspection import Discover
+from common.connect.zone_inspector import find_certificate_needs
 from common.db.applications import Application
 from common.db.pool import Database
 from common.dns import Pass, Resolver
-from common.domain_check.conflicts import NO_CERTIFICATES, CertificateNeeds, Conflict, find_conflicts
+from common.domain_check.conflicts import CertificateNeeds, Conflict, find_conflicts
 from common.domain_check.providers import Provider, find_provider
 from common.domain_check.rdap import RdapClient
 from common.domain_check.reading import read_zone, unknown_outcome
@@ -88,7 +88,8 @@ class DomainCheckService:
         wants_conflicts: bool,
     ) -> DomainCheck:
         """Check a domain. Raises: `Refused`."""
-        needs = await self._certificate_needs(certificate_hosts) if wants_conflicts else NO_CERTIFICATES
+        hosts = certificate_hosts if wants_conflicts else frozenset[str]()
+        needs = await find_certificate_needs(self.database, self.settings, hosts)
         (view, discovered), entry = await asyncio.gather(
             self._read(application, apex, requested, needs, wants_conflicts=wants_conflicts),
             self.rdap.find(apex, application.id),
@@ -130,12 +131,6 @@ class DomainCheckService:
         filled = fill_templates([Requested(record) for record in requested], apex)
         services = [each.service for each in filled] if requested else SERVICES
         return await discover(questions, apex, services) if services else None
-
-    async def _certificate_needs(self, hosts: frozenset[str]) -> CertificateNeeds:
-        """Return which names need a certificate; the internal issuer asks for no CAA records."""
-        if not hosts or self.settings.issuer == "internal":
-            return NO_CERTIFICATES
-        return CertificateNeeds(hosts, await find_identities(self.database, self.settings))
 
     def _conflicts(
         self, requested: Sequence[Record], view: ZoneView, provider: Provider, needs: CertificateNeeds

@@ -24,8 +24,8 @@ import dns.rcode
 import dns.rdatatype
 import dns.update
 
-from bench.lab.log_lines import last_log_line
 from bench.lab.ports import free_ports
+from bench.lab.programs import end_process, last_log_line
 from common.errors import OperatorError
 from common.processes import spawn
 from common.settings import HostPort
@@ -34,7 +34,6 @@ _START_SECONDS = 20.0
 _POLL_SECONDS = 0.02
 _ASK_SECONDS = 2.0
 _PROBE_SECONDS = 0.1
-_STOP_SECONDS = 5.0
 _TTL_SECONDS = 60
 _SECURE_ENTRY_POINT = 1  # RFC 4034 §2.1.1
 _HEAD = "$ORIGIN {zone}.\n$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n"
@@ -125,7 +124,7 @@ class Knot:
                 await server._until_ready(process, directory / "log", [*zones])
                 yield server
             finally:
-                _end(process)
+                end_process(process)
 
     async def add(self, zone: str, name: str, kind: str, value: str) -> None:
         """Add one record; `name` is relative to the zone, or @."""
@@ -178,12 +177,3 @@ class Knot:
 def _keys(keys: Mapping[str, str]) -> str:
     entries = (f"  - id: {name}\n    algorithm: hmac-sha256\n    secret: {secret}\n" for name, secret in keys.items())
     return "key:\n" + "".join(entries) if keys else ""
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

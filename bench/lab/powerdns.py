@@ -20,8 +20,8 @@ from typing import Any, Self
 
 import aiohttp
 
-from bench.lab.log_lines import last_log_line
 from bench.lab.ports import free_ports
+from bench.lab.programs import end_process, last_log_line
 from common.errors import OperatorError
 from common.processes import spawn
 from common.settings import HostPort
@@ -29,7 +29,6 @@ from common.settings import HostPort
 _SCHEMA = Path("/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql")
 _START_SECONDS = 20.0
 _POLL_SECONDS = 0.02
-_STOP_SECONDS = 5.0
 _TTL_SECONDS = 60
 
 _CONFIGURATION = """
@@ -107,7 +106,7 @@ class PowerDns:
                     await server.create(zone, records)
                 yield server
             finally:
-                _end(process)
+                end_process(process)
 
     async def create(self, zone: str, records: Records) -> None:
         """Create a zone with an SOA of its own and these records."""
@@ -155,12 +154,3 @@ def _create_database(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.execute("pragma journal_mode = wal")  # readers and the writer do not lock each other out
         database.executescript(_SCHEMA.read_text())
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -10,7 +10,6 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -19,8 +18,8 @@ import dns.asyncquery
 import dns.exception
 import dns.message
 
-from bench.lab.log_lines import last_log_line
 from bench.lab.ports import free_ports
+from bench.lab.programs import end_process, last_log_line
 from common.errors import OperatorError
 from common.processes import spawn
 from common.settings import HostPort
@@ -28,7 +27,6 @@ from common.settings import HostPort
 _START_SECONDS = 20.0
 _POLL_SECONDS = 0.02
 _PROBE_SECONDS = 0.2
-_STOP_SECONDS = 5.0
 
 _CONFIGURATION = """
 server:
@@ -90,7 +88,7 @@ async def serve_unbound(zones: Mapping[str, HostPort], *, trust_anchors: Sequenc
                     await asyncio.sleep(_POLL_SECONDS)
             yield address
         finally:
-            _end(process)
+            end_process(process)
 
 
 async def _answers(address: HostPort) -> bool:
@@ -100,12 +98,3 @@ async def _answers(address: HostPort) -> bool:
     except (dns.exception.DNSException, OSError):
         return False
     return True
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

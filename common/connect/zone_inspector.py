@@ -24,6 +24,16 @@ from common.records import normal_name
 from common.settings import IPAddress, Settings
 
 
+async def find_certificate_needs(database: Database, settings: Settings, hosts: frozenset[str]) -> CertificateNeeds:
+    """Return what the names need in CAA records: nothing for the internal issuer, which asks for none.
+
+    Raises: `DatabaseUnavailable`.
+    """
+    if not hosts or settings.issuer == "internal":
+        return NO_CERTIFICATES
+    return CertificateNeeds(hosts, await find_identities(database, settings))
+
+
 @dataclass(frozen=True, slots=True)
 class ZoneInspector:
     """Inspects flows' zones. A process makes one."""
@@ -38,7 +48,8 @@ class ZoneInspector:
         Raises: `CouldNotInspect`, `DatabaseUnavailable`.
         """
         requested, apex = flow.requested, flow.domain or ""
-        needs = await self._certificate_needs(frozenset(each.name(apex) for each in requested if each.purpose.product))
+        hosts = frozenset(each.name(apex) for each in requested if each.purpose.product)
+        needs = await find_certificate_needs(self.database, self.settings, hosts)
         return await inspect_zone(
             self.resolver,
             apex,
@@ -81,12 +92,6 @@ class ZoneInspector:
 
         found = Discovery(self.resolver, tenant_policy(self.settings), is_allowed, provider_id, recent=recent)
         return (found if longest_seconds is None else replace(found, longest_seconds=longest_seconds)).discover
-
-    async def _certificate_needs(self, hosts: frozenset[str]) -> CertificateNeeds:
-        """Return what the names need in CAA records: nothing for the internal issuer, which asks for none."""
-        if not hosts or self.settings.issuer == "internal":
-            return NO_CERTIFICATES
-        return CertificateNeeds(hosts, await find_identities(self.database, self.settings))
 
     async def read_sets(self, flow: Flow, keys: Collection[SetKey]) -> Values:
         """Read what the zone's own servers have of these record sets now."""

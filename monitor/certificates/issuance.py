@@ -41,7 +41,7 @@ from monitor.certificates.issuer import ChallengeKind, IssuanceFailed, Issued, I
 from monitor.certificates.journal import OrderJournal, UpdateZone
 from monitor.certificates.phases import Phases
 from monitor.certificates.rehearsal import Rehearse, rehearse_nothing
-from monitor.claims import WorkFailed, backoff_seconds, retry_until_available
+from monitor.claims import WorkFailed, backoff_seconds, write_when_available
 
 _log = get_logger("monitor.certificates.issuance")
 
@@ -332,13 +332,7 @@ class Issuance:
         return None
 
     async def _write(self, write: Callable[[Connection], Awaitable[None]]) -> None:
-        """Run the write in a transaction of its own, through an outage; every write here is fenced."""
-
-        async def once() -> None:
-            async with self._database.transaction() as connection:
-                await write(connection)
-
-        await retry_until_available(once)
+        await write_when_available(self._database, write)
 
 
 def signing_request(domain: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateSigningRequest:

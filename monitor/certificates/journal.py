@@ -17,7 +17,7 @@ from common.db.order_queue import Order, PlacedOrder
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
 from monitor.certificates.issuer import ChallengeKind, IssuanceFailed, Placed
-from monitor.claims import retry_until_available
+from monitor.claims import write_when_available
 
 UpdateZone: TypeAlias = Callable[[str, Collection[str]], Awaitable[None]]
 """Has a name server of the operator's answer TXT values at a label. Raises: `IssuanceFailed`."""
@@ -66,7 +66,7 @@ class OrderJournal:
             nonlocal answered
             answered = await order_outcomes.publish_challenges(connection, self._order, values)
 
-        await self._write_when_available(write)
+        await write_when_available(self._database, write)
         if self._update_zone is not None and self._order.label is not None:
             self._has_published = True
             await self._update_zone(self._order.label, answered)
@@ -108,7 +108,7 @@ class OrderJournal:
             if self._reservation is not None:
                 await ca_ledger.record_placed(connection, self._reservation, placed.url)
 
-        await self._write_when_available(write)
+        await write_when_available(self._database, write)
         self.placed, self._reservation = placed, None
 
     async def give_back(self, issuer: str) -> None:
@@ -132,17 +132,8 @@ class OrderJournal:
             await order_outcomes.forget_placed(connection, self._order)
             await ca_ledger.record_failed_validation(connection, placed.issuer, self._order.domain, placed.url)
 
-        await self._write_when_available(write)
+        await write_when_available(self._database, write)
         self.placed = None
-
-    async def _write_when_available(self, write: Callable[[Connection], Awaitable[None]]) -> None:
-        """Run the write in a transaction of its own, through an outage."""
-
-        async def once() -> None:
-            async with self._database.transaction() as connection:
-                await write(connection)
-
-        await retry_until_available(once)
 
     def _seconds_until(self, moment: datetime) -> float:
         """Return the seconds until then, at least one."""

@@ -7,7 +7,7 @@ from common.db.pool import Database
 from common.db.revocations import Revocation
 from common.logs import get_logger
 from monitor.certificates.issuer import Issued, Issuer
-from monitor.claims import retry_until_available
+from monitor.claims import write_when_available
 
 _log = get_logger("monitor.certificates.revoking")
 
@@ -27,10 +27,7 @@ class Revoking:
         Raises: `IssuanceFailed`, `FenceLost`, `DatabaseUnavailable`.
         """
         await self._issuer.revoke(Issued(revocation.issuer, revocation.chain), revocation.reason)
-
-        async def record() -> None:
-            async with self._database.transaction() as connection:
-                await revocations.record_revoked(connection, revocation)
-
-        await retry_until_available(record)
+        await write_when_available(
+            self._database, lambda connection: revocations.record_revoked(connection, revocation)
+        )
         _log.info("certificate is revoked", domain=revocation.domain, reason=revocation.reason)

@@ -20,7 +20,7 @@ from common.db.pool import Connection, Database
 from common.endpoint_health import EndpointVerdict, judge_endpoint
 from common.logs import get_logger
 from common.secrets import Keyring
-from monitor.claims import LEASE_SECONDS, Runner, retry_until_available
+from monitor.claims import LEASE_SECONDS, Runner, write_when_available
 from monitor.webhooks.schedule import next_delay_seconds, parse_retry_after
 from monitor.webhooks.sender import Sender, WebhookResponse
 from monitor.webhooks.signing import signed_headers
@@ -115,12 +115,9 @@ class Deliverer:
             "seconds": round(seconds, 3),
             "body": answer.body,
         }
-
-        async def write() -> None:
-            async with self._database.transaction() as connection:
-                await self._record(connection, claimed, answer, entry, seconds)
-
-        await retry_until_available(write)
+        await write_when_available(
+            self._database, lambda connection: self._record(connection, claimed, answer, entry, seconds)
+        )
         _log.info(
             "webhook attempted", event_id=claimed.event_id, type=claimed.event_type,
             application=claimed.application_id, status=answer.status, error=answer.error, seconds=round(seconds, 3),
