@@ -21,6 +21,7 @@ from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.db.session import open_session
 from common.postgres import EmbeddedPostgres
+from common.secrets import Keyring, load_keyring
 from tests.children import WITHOUT_AUTHORITIES
 from tests.timeouts import UNHURRIED
 
@@ -129,3 +130,9 @@ async def database(dsn: str) -> AsyncIterator[Database]:
     """A pool on that database."""
     async with open_pool(dsn, size=8, application_name="frontage tests", timeouts=UNHURRIED) as pool:
         yield pool
+
+
+@pytest.fixture
+def keyring(tmp_path: Path) -> Keyring:
+    """A master key of the test's own."""
+    return load_keyring(tmp_path / "master.key", create=True)

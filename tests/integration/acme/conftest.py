@@ -7,7 +7,6 @@ import pytest
 
 from bench.lab.faulty_ca import FaultyCa, faulty_ca
 from bench.lab.pebble import Pebble, is_installed, running_pebble
-from common.secrets import Keyring, load_keyring
 
 from . import parts
 from .parts import Answering
@@ -18,11 +17,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.path.is_relative_to(Path(__file__).parent):
                 item.add_marker(pytest.mark.skip(reason="needs Debian's pebble"))
-
-
-@pytest.fixture
-def keyring(tmp_path: Path) -> Keyring:
-    return load_keyring(tmp_path / "master.key", create=True)
 
 
 @pytest.fixture

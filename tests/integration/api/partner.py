@@ -53,6 +53,12 @@ class Partner:
             check_answer(method, path, response.status, body)
             return Answer(response.status, body, response.headers)
 
+    async def diagnose(self, domain: str) -> dict[str, Any]:
+        answer = await self.call("GET", f"/domains/{domain}/diagnosis")
+        assert answer.status == 200
+        body: dict[str, Any] = answer.body
+        return body
+
     async def get(self, **query: Any) -> Answer:
         return await self.call("GET", params=query)
 

@@ -27,13 +27,6 @@ async def partner(service: Service) -> AsyncIterator[Partner]:
         yield partner
 
 
-async def diagnose(partner: Partner) -> dict[str, Any]:
-    answer = await partner.call("GET", f"/domains/{DOMAIN}/diagnosis")
-    assert answer.status == 200
-    body: dict[str, Any] = answer.body
-    return body
-
-
 async def readiness(service: Service) -> dict[str, Any]:
     async with service.session.get(service.url + "/readyz") as response:
         assert response.status == 200
@@ -52,7 +45,7 @@ async def test_without_a_monitor_nothing_is_called_on_its_way(service: Service) 
     assert accepted.body["code"] == "no_monitor"
     assert "no running monitor issues any" in accepted.body["hint"]
 
-    found = await diagnose(partner)
+    found = await partner.diagnose(DOMAIN)
     assert (found["status"], found["monitor"]) == ("action needed", {"status": "not running"})
     assert "start `frontage monitor`" in found["next_step"]
 
@@ -60,12 +53,12 @@ async def test_without_a_monitor_nothing_is_called_on_its_way(service: Service) 
     assert (ready["status"], ready["code"]) == ("ready, but no monitor issues certificates", "no_monitor")
 
     await lease_monitor(service.database)
-    assert (await diagnose(partner))["monitor"] == {"status": "running"}
+    assert (await partner.diagnose(DOMAIN))["monitor"] == {"status": "running"}
 
 
 async def test_a_monitor_that_cannot_issue_is_none(service: Service, partner: Partner) -> None:
     await lease_monitor(service.database, stopped=(ISSUING,))
-    found = await diagnose(partner)
+    found = await partner.diagnose(DOMAIN)
     assert found["monitor"] == {"status": "not running"}
     assert "no monitor is running" not in found["next_step"]
 
@@ -73,7 +66,7 @@ async def test_a_monitor_that_cannot_issue_is_none(service: Service, partner: Pa
 async def test_a_live_domain_is_not_ok_while_nothing_renews_it(service: Service, partner: Partner) -> None:
     await go_live(service, DOMAIN, partner.id)
     await end_monitors(service.database)
-    found = await diagnose(partner)
+    found = await partner.diagnose(DOMAIN)
     assert found["status"] == "action needed"
     assert "certificate is valid until 20" in found["next_step"]
 
@@ -91,7 +84,7 @@ async def test_an_edge_that_cannot_do_its_part_is_named(
     assert (accepted.status, accepted.body["code"]) == (200, "edges_behind")
     assert f"1 of 2 edges do not serve the change yet: 01234567 {words}" in accepted.body["hint"]
 
-    found = await diagnose(partner)
+    found = await partner.diagnose(DOMAIN)
     assert (found["status"], found["edges"]["status"], found["edges"]["running"]) == ("action needed", "behind", 2)
     assert words in found["next_step"]
     assert "secret" not in str(accepted.body) + str(found)
@@ -103,14 +96,14 @@ async def test_an_edge_that_is_slow_is_waited_for_and_then_named(service: Servic
     accepted = await partner.put(DOMAIN, powerRootPathAccess=["/a"])
     assert accepted.body["code"] == "edges_behind"
     assert "edge-1 has not applied it" in accepted.body["hint"]
-    assert (await diagnose(partner))["status"] == "waiting"
+    assert (await partner.diagnose(DOMAIN))["status"] == "waiting"
 
 
 async def test_without_an_edge_nothing_is_called_served(service: Service, partner: Partner) -> None:
     await go_live(service, DOMAIN, partner.id)
     await service.edge.end()
     assert (await partner.put(DOMAIN, powerRootPathAccess=["/a"])).body["code"] == "no_edge"
-    found = await diagnose(partner)
+    found = await partner.diagnose(DOMAIN)
     assert (found["status"], found["edges"]["status"]) == ("action needed", "not running")
     assert "no edge reports to the database" in found["next_step"]
     assert found["certificate"]["status"] == "issued"

@@ -13,12 +13,7 @@ import pytest
 from common import monitored_changes
 from common.db.monitored_domains import Labels, MonitoredKey
 from tests.integration.api.conftest import Service
-from tests.integration.api.watching import ABSENT, APEX, DOMAIN, MAIL, WWW, watcher
-
-
-async def due_now(service: Service) -> bool:
-    async with service.database.connection() as connection:
-        return bool(await connection.fetchval("select due_at <= now() and lease_until is null from checks"))
+from tests.integration.api.watching import ABSENT, APEX, DOMAIN, MAIL, WWW, due_now, watcher
 
 
 async def test_an_added_domain_is_monitored(service: Service) -> None:

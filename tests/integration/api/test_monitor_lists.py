@@ -10,12 +10,7 @@ import pytest
 from common.db import monitor_health
 from tests.integration.api.conftest import Service
 from tests.integration.api.installation import end_monitors, lease_monitor
-from tests.integration.api.watching import ABSENT, APEX, DOMAIN, EVIDENCE, MAIL, WWW, check, watcher
-
-
-async def due_now(service: Service) -> bool:
-    async with service.database.connection() as connection:
-        return bool(await connection.fetchval("select due_at <= now() and lease_until is null from checks"))
+from tests.integration.api.watching import ABSENT, APEX, DOMAIN, EVIDENCE, MAIL, WWW, check, due_now, watcher
 
 
 async def test_what_a_check_found_is_shown(service: Service) -> None:

@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import test_utils, web
@@ -21,13 +20,6 @@ from tests.integration.api.secured import go_live, serve_origin
 from tests.tls_parts import the_ca
 
 DOMAIN = "shop.customer.test"
-
-
-async def diagnose(partner: Partner) -> dict[str, Any]:
-    answer = await partner.call("GET", f"/domains/{DOMAIN}/diagnosis")
-    assert answer.status == 200
-    body: dict[str, Any] = answer.body
-    return body
 
 
 async def live(service: Service, url: str) -> Partner:
@@ -58,7 +50,7 @@ async def test_an_origin_that_answers_leaves_nothing_to_say(service: Service) ->
         accepted = await partner.post(DOMAIN, origin.url)
         assert (accepted.status, "origin" in accepted.body.get("hint", "")) == (200, False)
         await go_live(service, DOMAIN, partner.id)
-        found = await diagnose(partner)
+        found = await partner.diagnose(DOMAIN)
     assert (found["status"], found["origin"]["status"]) == ("ok", "ok")
     assert len(origin.asked) == 1  # the diagnosis used the answer of a moment ago
 
@@ -71,19 +63,19 @@ async def test_an_origin_that_refuses_is_named_until_it_is_mended(service: Servi
     assert "it refuses connections" in accepted.body["hint"]
 
     await go_live(service, DOMAIN, partner.id)
-    found = await diagnose(partner)
+    found = await partner.diagnose(DOMAIN)
     assert (found["status"], found["origin"]["code"]) == ("action needed", "refused")
     assert found["next_step"].startswith("Visitors get an error: the origin")
 
     async with serve_origin() as origin:
         answer = await partner.put(DOMAIN, applicationUrl=origin.url)
         assert "origin" not in answer.body.get("hint", "")
-        assert (await diagnose(partner))["status"] == "ok"
+        assert (await partner.diagnose(DOMAIN))["status"] == "ok"
 
 
 async def test_an_origin_whose_name_has_no_address_is_named(service: Service) -> None:
     partner = await live(service, "https://gone.partner.test")
-    found = await diagnose(partner)
+    found = await partner.diagnose(DOMAIN)
     assert (found["status"], found["origin"]["code"]) == ("action needed", "unresolved")
 
 
@@ -96,19 +88,19 @@ async def test_an_origin_with_a_bad_certificate_is_named_unless_it_is_not_verifi
     tls.load_cert_chain(tmp_path / "origin.pem")
     async with serve_origin(tls=tls) as origin:
         partner = await live(service, origin.url)
-        found = await diagnose(partner)
+        found = await partner.diagnose(DOMAIN)
         assert (found["status"], found["origin"]["code"]) == ("action needed", "certificate")
         assert "issuer certificate" in found["origin"]["reason"]
 
         async with service.database.transaction() as connection:
             await applications.update_application(connection, partner.id, origin_verify=False)
-        assert (await diagnose(partner))["status"] == "ok"
+        assert (await partner.diagnose(DOMAIN))["status"] == "ok"
 
 
 async def test_an_origin_on_an_address_that_may_not_be_dialled_is_named(service: Service) -> None:
     service.zone.add("inside.partner.test", "A", "10.0.0.1")
     partner = await live(service, "http://inside.partner.test")
-    found = await diagnose(partner)
+    found = await partner.diagnose(DOMAIN)
     assert (found["status"], found["origin"]["code"]) == ("action needed", "forbidden")
     assert "10.0.0.1" not in str(found["origin"])
 
@@ -130,7 +122,7 @@ async def test_a_redirect_has_no_origin_to_ask(service: Service) -> None:
     body = {"domain": DOMAIN, "redirectTo": "https://elsewhere.test"}
     assert (await partner.call("POST", "/ssl", json=body)).status == 200
     await go_live(service, DOMAIN, partner.id)
-    found = await diagnose(partner)
+    found = await partner.diagnose(DOMAIN)
     assert (found["status"], found["origin"]) == ("ok", None)
 
 

@@ -126,7 +126,7 @@ async def test_edges_serve_it_through_renewals_of_ours_until_it_is_removed(shop:
     assert (shown["source"], shown["serial"], shown["issuer"]) == ("own", serial_of(leaf), "Inter")
     assert shown["stands_by"] is True
     assert "PRIVATE" not in str(shown)
-    diagnosis = (await shop.partner.call("GET", f"/domains/{DOMAIN}/diagnosis")).body
+    diagnosis = await shop.partner.diagnose(DOMAIN)
     assert (diagnosis["certificate"]["own"], diagnosis["certificate"]["issuer"]) == (True, "Inter")
 
     assert (await shop.partner.call("DELETE", PATH)).status == 200
@@ -223,7 +223,7 @@ async def test_keys_are_stored_sealed(shop: Shop) -> None:
 
 async def test_an_edge_that_serves_the_certificate_of_before_is_named(shop: Shop, edge: EdgeProcess) -> None:
     async def reach() -> list[tuple[bool, str | None]]:
-        found = (await shop.partner.call("GET", f"/domains/{DOMAIN}/diagnosis")).body["edges"]["certificates"]
+        found = (await shop.partner.diagnose(DOMAIN))["edges"]["certificates"]
         return [(each["is_current"], each["serial"]) for each in found]
 
     first, second = CA.leaf(KEY, DOMAIN), CA.leaf(KEY, DOMAIN)

@@ -102,7 +102,7 @@ async def test_a_blocked_name_is_enrolled_by_no_application_and_stays_enrolled_w
     assert (await partner.post(SHOP, origin)).status == 200
     async with service.database.transaction() as connection:
         await policies.put(connection, "domain", SHOP, policies.FORBIDDEN, "Phishing was reported.")
-    diagnosis = (await partner.call("GET", f"/domains/{SHOP}/diagnosis")).body
+    diagnosis = await partner.diagnose(SHOP)
     assert diagnosis["blocked"]["reason"] == "Phishing was reported."
     assert diagnosis["next_step"].startswith("The operator of this service has blocked shop.customer.test")
     assert (await partner.get(domain=SHOP)).body["powerStatus"] == "active"
@@ -114,7 +114,7 @@ async def test_a_blocked_name_is_enrolled_by_no_application_and_stays_enrolled_w
     assert refusal(answer) == (502, NOT_VALID, "domain_blocked")
     assert "unblock" in answer.body["hint"]
     assert await holder(service) == set()
-    diagnosis = (await partner.call("GET", f"/domains/{SHOP}/diagnosis")).body
+    diagnosis = await partner.diagnose(SHOP)
     assert (diagnosis["blocked"], diagnosis["ownership"]["status"]) == (None, "blocked")
     assert "unblock" in diagnosis["next_step"]
     async with service.database.transaction() as connection:
@@ -193,7 +193,7 @@ async def test_a_delegated_challenge_proves_and_moves_a_name_as_a_txt_record_doe
     await delegate(service, SHOP, first)
     assert refusal(await second.post(SHOP, origin)) == (502, REVIEW, "txt_record_needed")
     assert (await first.post(SHOP, origin)).status == 200
-    ownership = (await first.call("GET", f"/domains/{SHOP}/diagnosis")).body["ownership"]
+    ownership = (await first.diagnose(SHOP))["ownership"]
     assert await fetch(service, "select claim from domains") == [("delegation",)]
     assert (ownership["status"], ownership["delegation"]["is_seen"]) == ("yours", True)
     assert ownership["delegation"]["host"] == f"_acme-challenge.{SHOP}"
@@ -335,7 +335,7 @@ async def name_target(attacker: Partner, target: str) -> None:
 
 
 async def next_step(partner: Partner) -> str:
-    words: str = (await partner.call("GET", f"/domains/{SHOP}/diagnosis")).body["next_step"]
+    words: str = (await partner.diagnose(SHOP))["next_step"]
     return words
 
 
@@ -760,7 +760,7 @@ async def test_the_diagnosis_leads_from_a_held_name_to_a_moved_one(service: Serv
     await old.post(SHOP)
 
     async def diagnose(partner: Partner) -> tuple[str, str, str]:
-        found = (await partner.call("GET", f"/domains/{SHOP}/diagnosis")).body
+        found = await partner.diagnose(SHOP)
         return found["status"], found["ownership"]["status"], found["next_step"]
 
     status, ownership, words = await diagnose(new)
@@ -780,7 +780,7 @@ async def test_the_diagnosis_leads_from_a_held_name_to_a_moved_one(service: Serv
     assert (await diagnose(old))[1] == "another application's"
 
     service.zone.add("direct.customer.test", "A", SERVER)
-    found = (await new.call("GET", "/domains/direct.customer.test/diagnosis")).body
+    found = await new.diagnose("direct.customer.test")
     assert found["ownership"]["status"] == "not proven"
     assert found["ownership"]["txt_record"] == {
         "type": "TXT",

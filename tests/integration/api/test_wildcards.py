@@ -62,7 +62,7 @@ async def test_wildcard_is_refused_with_the_record_to_create_until_its_challenge
     secured = await partner.call("POST", "/ssl", json={"domain": WILD, "applicationUrl": "https://app.acme.example"})
     assert (secured.status, secured.body["code"]) == (502, "delegation_needed")
 
-    diagnosis = (await partner.call("GET", f"/domains/{WILD}/diagnosis")).body
+    diagnosis = await partner.diagnose(WILD)
     assert (record in diagnosis["next_step"], diagnosis["ownership"]["status"]) == (True, "not proven")
 
     await delegate_to(service, partner)
@@ -75,7 +75,7 @@ async def test_wildcard_is_refused_with_the_record_to_create_until_its_challenge
     listed = (await partner.get()).body["items"]
     assert [(each["domain"], each["powerStatus"]) for each in listed] == [(WILD, "active")]
     assert ("domain.power", "success") in await events_of(partner)
-    diagnosis = (await partner.call("GET", f"/domains/{WILD}/diagnosis")).body
+    diagnosis = await partner.diagnose(WILD)
     assert (diagnosis["dns"]["status"], diagnosis["ownership"]["claim"]) == ("ok", "delegation")
     assert (await partner.delete(WILD)).status == 200
     assert (await partner.get()).body["items"] == []

@@ -76,3 +76,9 @@ async def check(database: Database, *, present: list[Any], missing: list[Any], d
 
 async def watcher(service: Service) -> Watcher:
     return Watcher(await service.partner())
+
+
+async def due_now(service: Service) -> bool:
+    """Whether a monitor would claim the one check now."""
+    async with service.database.connection() as connection:
+        return bool(await connection.fetchval("select due_at <= now() and lease_until is null from checks"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,6 +12,7 @@ from bench.blocks import count_blocks
 from common.db import domain_list, unwell_domains
 from common.db.domain_list_query import SORTS, STATUSES, DomainListQuery, SearchLimits
 from common.db.pool import Connection, Database
+from tests.query_plans import nodes
 
 ROWS = 8_000
 LIMIT = 20
@@ -67,12 +67,6 @@ class KeptPlans:
         await self._connection.execute("deallocate kept")
         self.plans.append((orjson.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"])
         return [{"most_held": 0, "name": None}] if "most_held" in query else []
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for part in plan.get("Plans", ()):
-        yield from nodes(part)
 
 
 def rows_read(plan: dict[str, Any]) -> float:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
-from collections.abc import AsyncIterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,15 +14,7 @@ from common.db.migrations.steps import Step, find_steps
 from common.db.schema import OLDEST_PROGRAM, REVISION, check_schema, find_newer_schema
 from common.db.session import open_session
 from common.errors import DatabaseUnavailable, OperatorError
-from tests.conftest import execute_at, in_database
-
-
-@pytest.fixture
-async def empty_dsn(server_dsn: str) -> AsyncIterator[str]:
-    name = f"empty_{secrets.token_hex(6)}"
-    await execute_at(server_dsn, f"create database {name}")
-    yield in_database(server_dsn, name)
-    await execute_at(server_dsn, f"drop database {name} with (force)")
+from tests.conftest import execute_at
 
 
 def test_code_expects_the_newest_schema() -> None:

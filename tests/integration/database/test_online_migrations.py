@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -16,7 +14,7 @@ from common.db.migrate import migrate
 from common.db.migrations.steps import Step, find_steps, read_step
 from common.db.session import SessionTimeouts, open_session
 from common.errors import OperatorError
-from tests.conftest import execute_at, in_database
+from tests.conftest import execute_at
 
 ROWS = 5_000
 LOCK_SECONDS = 4.0
@@ -37,14 +35,6 @@ async def take(connection):
         "select ctid from domains where note is null limit 1000 for no key update))")
 """
 SCRIPT = "alter table domains add column kind text not null default 'plain'; create table notes (id text primary key);"
-
-
-@pytest.fixture
-async def empty_dsn(server_dsn: str) -> AsyncIterator[str]:
-    name = f"empty_{secrets.token_hex(6)}"
-    await execute_at(server_dsn, f"create database {name}")
-    yield in_database(server_dsn, name)
-    await execute_at(server_dsn, f"drop database {name} with (force)")
 
 
 def steps_of(directory: Path, **texts: str) -> list[Step]:

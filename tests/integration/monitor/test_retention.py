@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from random import Random
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from common.db.session import Connection, open_session
 from common.errors import DatabaseUnavailable
 from common.metrics import Family
 from monitor.retention import Retention
+from tests.query_plans import nodes
 from tests.timeouts import UNHURRIED
 
 APPLICATION = "app"
@@ -220,13 +221,6 @@ class Explaining:
             return await getattr(self._connection, method)(statement, *arguments)
 
         return run
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """This node and all below it."""
-    yield plan
-    for part in plan.get("Plans", ()):
-        yield from nodes(part)
 
 
 async def test_each_step_finds_its_rows_by_an_index(connection: Connection) -> None:

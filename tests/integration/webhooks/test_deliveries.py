@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -26,22 +25,11 @@ from common.db.pool import Database, open_pool
 from common.db.webhook_endpoints import Endpoint
 from common.errors import FenceLost
 from common.postgres import EmbeddedPostgres, running_dsn
-from common.secrets import Keyring, load_keyring
+from common.secrets import Keyring
 from monitor.webhooks.schedule import MOST_ATTEMPTS
 
 from . import parts
 from .parts import APPLICATION, OTHER_APPLICATION, an_event, delivering, delivery_of, record, until_status
-
-
-@pytest.fixture
-def keyring(tmp_path: Path) -> Keyring:
-    return load_keyring(tmp_path / "master.key", create=True)
-
-
-@pytest.fixture
-async def sink() -> AsyncIterator[WebhookSink]:
-    async with WebhookSink.serve() as sink:
-        yield sink
 
 
 @pytest.fixture

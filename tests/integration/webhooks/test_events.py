@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -11,18 +10,13 @@ from api.cli.doctor.database import check_webhooks
 from common.db import deliveries, events, shares, webhook_endpoints
 from common.db.pool import Database
 from common.db.retention import EVENT_DAYS
-from common.secrets import Keyring, load_keyring
+from common.secrets import Keyring
 from tests.integration.expiry import erase
 
 from . import parts
 from .parts import APPLICATION, an_event, delivery_of, record
 
 URL = "https://hooks.partner.example/frontage"
-
-
-@pytest.fixture
-def keyring(tmp_path: Path) -> Keyring:
-    return load_keyring(tmp_path / "master.key", create=True)
 
 
 @pytest.fixture

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
-import pytest
 from aiohttp import web
 
 from bench.lab.sink import ReceivedRequest, WebhookSink
 from common.db import deliveries, webhook_endpoints
 from common.db.application_secrets import webhook_secret_identity
 from common.db.pool import Database
-from common.secrets import Keyring, load_keyring
+from common.secrets import Keyring
 
 from . import parts
 from .parts import APPLICATION, OTHER_APPLICATION, an_event, delivering, record
@@ -23,17 +20,6 @@ from .parts import APPLICATION, OTHER_APPLICATION, an_event, delivering, record
 HANGING = 300
 EVENTS_EACH = 15
 WITHIN_SECONDS = 1.0
-
-
-@pytest.fixture
-def keyring(tmp_path: Path) -> Keyring:
-    return load_keyring(tmp_path / "master.key", create=True)
-
-
-@pytest.fixture
-async def sink() -> AsyncIterator[WebhookSink]:
-    async with WebhookSink.serve() as sink:
-        yield sink
 
 
 async def add_hanging(database: Database, keyring: Keyring, url: str) -> None:

@@ -17,7 +17,7 @@ from standardwebhooks import Webhook
 
 from bench.lab.sink import WebhookSink
 from common.db.pool import Database
-from common.secrets import Keyring, load_keyring
+from common.secrets import Keyring
 
 from . import dying, parts
 from .parts import delivering, delivery_of, record, until_status
@@ -25,17 +25,6 @@ from .parts import delivering, delivery_of, record, until_status
 ROOT = Path(__file__).resolve().parents[3]
 KILLS = 5
 EVENTS_A_ROUND = 12
-
-
-@pytest.fixture
-def keyring(tmp_path: Path) -> Keyring:
-    return load_keyring(tmp_path / "master.key", create=True)
-
-
-@pytest.fixture
-async def sink() -> AsyncIterator[WebhookSink]:
-    async with WebhookSink.serve() as sink:
-        yield sink
 
 
 @asynccontextmanager

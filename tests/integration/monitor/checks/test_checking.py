@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.lab.server import NameServer
-from bench.lab.zone import Behaviour, Zone
+from bench.lab.zone import Behaviour
 from common.db import checks, shares
 from common.db.pool import Connection, Database
 from common.dns.evidence import MOST_STATEMENTS
@@ -23,25 +23,6 @@ from . import parts
 from .parts import a, check_now, events_of, record, row_of, told, watch
 
 DOMAIN = "customer.example"
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[NameServer]:
-    async with NameServer.serve(Zone()) as server:
-        yield server
-
-
-@pytest.fixture
-async def shop(database: Database) -> Database:
-    await parts.add_application(database)
-    return database
-
-
-@pytest.fixture
-async def checking(shop: Database, server: NameServer) -> AsyncIterator[Checking]:
-    checking = parts.make_checking(shop, parts.address_of(server))
-    async with parts.running(checking):
-        yield checking
 
 
 async def test_a_record_goes_missing_and_comes_back(shop: Database, server: NameServer, checking: Checking) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest
-
 from bench.lab.server import NameServer
-from bench.lab.zone import Behaviour, Zone
+from bench.lab.zone import Behaviour
 from common.db import checks, monitor_health
 from common.db.monitor_health import MonitorHealth
 from common.db.pool import Database
@@ -19,25 +15,6 @@ from . import parts
 from .parts import HOUR, a, check_now, check_until_known, events_of, fetch, watch
 
 COUNT = 60
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[NameServer]:
-    async with NameServer.serve(Zone()) as server:
-        yield server
-
-
-@pytest.fixture
-async def shop(database: Database) -> Database:
-    await parts.add_application(database)
-    return database
-
-
-@pytest.fixture
-async def checking(shop: Database, server: NameServer) -> AsyncIterator[Checking]:
-    checking = parts.make_checking(shop, parts.address_of(server))
-    async with parts.running(checking):
-        yield checking
 
 
 def domain(number: int) -> str:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import pytest
-
 from bench.lab.server import NameServer
-from bench.lab.zone import Zone
 from common.db.pool import Database
 from common.secrets import load_keyring
 from tests.waiting import SECONDS, until
@@ -21,12 +17,6 @@ from . import parts
 from .parts import a, row_of, told, watch
 
 DOMAIN = "customer.example"
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[NameServer]:
-    async with NameServer.serve(Zone()) as server:
-        yield server
 
 
 async def test_monitors_check_at_once_and_every_round_and_outlive_each_other(
