@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -15,11 +16,13 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 from playwright.async_api import TimeoutError as NotClicked
 
+from bench.demo.running_demo import RunningDemo, find_running_demo
 from bench.lab.powerdns import find_powerdns
 from tests.acceptance.demo_process import Demo, environment
 from tests.browser import SESSION_LOOP, axe, screenshot
 from tests.sdk.firefox import PROGRAM, Firefox
 from tests.sdk.scripted_api import shows
+from tests.waiting import until
 
 pytestmark = [SESSION_LOOP, pytest.mark.timeout(600)]
 
@@ -34,7 +37,9 @@ _LIVE_SECONDS = 120
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     path = tmp_path_factory.mktemp("demo")
-    with Demo.started(env=environment(path / "state"), cwd=path, ends_after_seconds=_DEMO_SECONDS) as demo:
+    env = environment(path / "state")
+    with Demo.started(env=env, cwd=path, ends_after_seconds=_DEMO_SECONDS) as demo:
+        demo.env = env
         demo.read_until("Ctrl-C ends")
         yield demo
 
@@ -116,6 +121,18 @@ async def test_a_name_in_use_is_moved_with_a_key_and_moved_back(chromium: Browse
     async with aiohttp.ClientSession(raise_for_status=True) as session, session.get(zone) as response:
         lines = (await response.text()).splitlines()
     assert [line for line in lines if line.startswith(ELSEWHERE)] == [f"{ELSEWHERE} A 192.0.2.1"]
+    await expect(page.locator("dialog > [role=status]")).to_have_text("")
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#outcome")).to_contain_text('"lastStatus": "UNDONE"')
+    running = find_running_demo(demo.env)
+    assert running is not None
+
+    async def is_inactive() -> bool:
+        return bool((await _call(running, f"/power?domain={ELSEWHERE}"))["powerStatus"] == "inactive")
+
+    await until(is_inactive, "a partner that learns of the undo")
+    events = (await _call(running, "/webhooks/events?limit=200"))["items"]
+    assert [each["type"] for each in events].count("domain.flow.undone") == 1
 
 
 async def test_a_name_at_a_domain_connect_provider_is_secured_by_consent(chromium: Browser, demo: Demo) -> None:
@@ -196,3 +213,14 @@ async def test_the_main_path_in_firefox(demo: Demo, tmp_path: Path) -> None:
         outcome = "document.getElementById('outcome').textContent"
         await firefox.evaluate(f"when(() => {outcome} !== '')")
         assert '"lastStatus": "FINISHED_SUCCESSFULLY"' in await firefox.evaluate(outcome)
+
+
+async def _call(running: RunningDemo, path: str) -> Any:
+    """Ask the API as the demo's partner does."""
+    known = {"applicationId": running.application_id, "secret": running.client_secret}
+    async with aiohttp.ClientSession(running.api, raise_for_status=True) as session:
+        async with session.post("/token", json=known) as response:
+            token = (await response.json())["auth_token"]
+        headers = {"applicationId": running.application_id, "Authorization": f"Bearer {token}"}
+        async with session.get(path, headers=headers) as response:
+            return await response.json()
