@@ -149,7 +149,7 @@ def each_code() -> str:
     lines += ["times, and what is long and stands elsewhere (`…`).", ""]
     for code, each in error_codes().items():
         meaning = each["meaning"]
-        lines += [f"### `{code}`", "", f"{meaning[0].upper()}{meaning[1:]}. With {each['with']}.", ""]
+        lines += [f"### `{code}`", "", f"{meaning[0].upper()}{meaning[1:]}. Comes with {each['with']}.", ""]
         if code in examples:
             lines += _example(examples[code])
         if "appears" in each:

@@ -253,15 +253,16 @@ def _with_samples(tokens: Sequence[Token], calls: Mapping[str, str]) -> Iterator
 
 
 def _anchor_codes(html: str) -> str:
-    """Give the first mention of each code in a table an anchor of its own."""
+    """Give the first mention of each code in a table an anchor of its own; a long one breaks after an underscore."""
     taken = set(re.findall(r' id="([^"]+)"', html))
 
     def anchor(found: re.Match[str]) -> str:
         code = found[1]
+        shown = code.replace("_", "_<wbr>")
         if code in taken:
-            return found[0]
+            return f"<code>{shown}</code>"
         taken.add(code)
-        return f'<code id="{code}">{code}</code>'
+        return f'<code id="{code}">{shown}</code>'
 
     before, *cells = html.split("<td>")  # what follows a row's last cell, such as a paragraph, is left as it is
     parts = (cell.partition("</td>") for cell in cells)

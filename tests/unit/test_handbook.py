@@ -164,3 +164,4 @@ def test_each_code_of_the_api_has_an_example_or_says_when_it_appears() -> None:
 def test_a_link_to_a_code_leads_to_its_section(loaded: handbook.Handbook) -> None:
     html = loaded.show("errors") or ""
     assert [code for code in reference.error_codes() if f'<h3 id="{code}">' not in html] == []
+    assert '<a href="#certificate_chain_incomplete"><code>certificate_<wbr>chain_<wbr>incomplete</code></a>' in html
