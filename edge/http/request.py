@@ -111,7 +111,9 @@ _CUT_NAMES: Final = (
 )
 _CUT: Final = fields.splitter(_CUT_NAMES)
 _KEPT_LINES: Final = fields.lines_but(_CUT_NAMES)
-_ORDINARY_LINE: Final = rb"(GET|HEAD) (/[!\"$-~]*+) HTTP/1\.1"
+_ORDINARY_TARGET: Final = rb"/[!\"$-~]*+"
+ORDINARY_TARGET: Final = re.compile(_ORDINARY_TARGET)
+_ORDINARY_LINE: Final = rb"(GET|HEAD) (" + _ORDINARY_TARGET + rb") HTTP/1\.1"
 ORDINARY_LINE: Final = re.compile(_ORDINARY_LINE)
 # Host, or the two harmless forms of Connection. A run of kept lines ends where one of them begins, so that matching
 # takes linear time for any input.

@@ -11,13 +11,13 @@ on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from edge.http2 import budgets, frames
 from edge.http2.blocks import BlockAssembly
 from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
-from edge.http2.fields import size_of
-from edge.http2.hpack import HeaderDecoder
+from edge.http2.fields import PATH, Field, size_of
+from edge.http2.hpack import DecodedBlock, HeaderDecoder
 from edge.http2.literals import KnownLiterals
 from edge.http2.open_streams import CONNECTION_WINDOW, LAST_STREAM, STREAM_WINDOW, OpenStreams, Owner
 from edge.http2.priorities import read_priority
@@ -26,11 +26,13 @@ from edge.http2.streams import (
     CLOSED,
     DATA_RECEIVED,
     DATA_RECEIVED_END,
+    HALF_CLOSED_REMOTE,
     HEADERS_RECEIVED,
     HEADERS_RECEIVED_END,
     OPENED,
     RESET_RECEIVED,
     Stream,
+    StreamState,
     advance,
 )
 
@@ -61,6 +63,15 @@ _PLAIN_HEADERS: Final = frames.END_HEADERS | frames.PADDED | frames.HAS_PRIORITY
 _PROTOCOL: Final = ErrorCode.PROTOCOL_ERROR
 
 
+class _LastRequest(NamedTuple):
+    """The request that the owner got last: complete, of few fields, and with its path as the block's last literal."""
+
+    block: DecodedBlock
+    other_bytes: int  # of the head, but for the path
+    urgency: int
+    incremental: bool
+
+
 class Http2Connection(OpenStreams):
     """Speaks HTTP/2 on one connection. Made by its owner.
 
@@ -75,6 +86,7 @@ class Http2Connection(OpenStreams):
         "_has_preface",
         "_has_settings",
         "_initial_window",
+        "_like",
         "_max_block_bytes",
         "_needed",
         "_partial",
@@ -88,6 +100,7 @@ class Http2Connection(OpenStreams):
         self._decoder = HeaderDecoder(MAX_FIELDS, literals)
         self._composer = HeadComposer()
         self._early_priorities: dict[int, bytes] = {}
+        self._like: _LastRequest | None = None
         self.client_is_leaving = False
         # what is received
         self._partial = bytearray()  # the start of what is not yet whole
@@ -260,41 +273,77 @@ class Http2Connection(OpenStreams):
 
     def _on_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
         """Take a whole header block: a request, or its trailers."""
-        fields = self._decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
+        decoder, like = self._decoder, self._like
+        if like is not None and ends and stream_id > self.last_stream_id and like.block is decoder.last:
+            field = decoder.read_like(like.block, block)
+            if field is not None:
+                self._steps_left -= _BLOCK_STEPS
+                self._on_similar_request(stream_id, like, block, field[3])
+                return
+        fields = decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
         self._steps_left -= _BLOCK_STEPS + _FIELD_STEPS * len(fields)
         if len(fields) > _FEW_FIELDS and sum(map(size_of, fields)) > _MAX_UNFOLDED * self._max_block_bytes:
             raise budgets.exceeded("header_bytes")
-        event = HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED
-        if stream_id <= self.last_stream_id:  # trailers
-            stream = self._find(stream_id)
-            if stream is None:
+        if stream_id <= self.last_stream_id:
+            self._on_trailers(stream_id, fields, ends=ends)
+            return
+        stream = self._open(stream_id, OPENED[HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED])
+        if stream is not None:
+            self._on_request(stream, fields, ends=ends)
+
+    def _on_similar_request(self, stream_id: int, like: _LastRequest, block: bytes, path: bytes) -> None:
+        """Take a request that differs from the last one in its path alone."""
+        stream = self._open(stream_id, HALF_CLOSED_REMOTE)
+        if stream is None:
+            return
+        if not self._early_priorities:
+            stream.urgency, stream.incremental = like.urgency, like.incremental
+            if self._owner.on_similar_request(stream, path, like.other_bytes + len(path)):
                 return
-            try:
-                stream.state = advance(stream.state, event)
-                stream.on_request_end(request_trailers(fields))
-            except StreamFailed as error:
-                self._blame(stream, error.code)
-            return
-        self.last_stream_id = stream_id
-        if stream_id > self._last_allowed:
-            self._budgets.spend(budgets.IGNORED_FRAMES)
-            return
-        if len(self.streams) >= MAX_STREAMS:  # §5.1.2
-            self._budgets.spend(budgets.EARLY_ENDS)
-            self._send_reset(stream_id, ErrorCode.REFUSED_STREAM)
-            return
-        stream = self._owner.open_stream(stream_id, self._initial_window)
-        stream.state = OPENED[event]
-        self.streams[stream_id] = stream
+        self._on_request(stream, self._decoder.decode(block), ends=True)
+
+    def _on_request(self, stream: Stream, fields: list[Field], *, ends: bool) -> None:
+        """Take a request."""
+        self._like = None
+        early = self._early_priorities.pop(stream.id, b"") if self._early_priorities else b""
         try:
             head, priority = self._composer.compose(fields, is_complete=ends)
-            if self._early_priorities:
-                priority = self._early_priorities.pop(stream_id, priority)
-            if priority:
-                stream.urgency, stream.incremental = read_priority(priority)
+            if early or priority:
+                stream.urgency, stream.incremental = read_priority(early or priority)
             self._owner.on_request(stream, head, is_complete=ends)
         except StreamFailed as error:
             self._blame(stream, error.code)
+            return
+        last = self._decoder.last
+        if last is not None and ends and not early and len(fields) <= _FEW_FIELDS:
+            kind, _, _, value = fields[last.field_at]
+            if kind == PATH:
+                self._like = _LastRequest(last, len(head) - len(value), stream.urgency, stream.incremental)
+
+    def _on_trailers(self, stream_id: int, fields: list[Field], *, ends: bool) -> None:
+        """Take the trailer fields of a request."""
+        stream = self._find(stream_id)
+        if stream is None:
+            return
+        try:
+            stream.state = advance(stream.state, HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED)
+            stream.on_request_end(request_trailers(fields))
+        except StreamFailed as error:
+            self._blame(stream, error.code)
+
+    def _open(self, stream_id: int, state: StreamState) -> Stream | None:
+        """Open a stream; None where the client must not."""
+        self.last_stream_id = stream_id
+        if stream_id > self._last_allowed:
+            self._budgets.spend(budgets.IGNORED_FRAMES)
+            return None
+        if len(self.streams) >= MAX_STREAMS:  # §5.1.2
+            self._budgets.spend(budgets.EARLY_ENDS)
+            self._send_reset(stream_id, ErrorCode.REFUSED_STREAM)
+            return None
+        stream = self.streams[stream_id] = self._owner.open_stream(stream_id, self._initial_window)
+        stream.state = state
+        return stream
 
     def _on_data(self, stream_id: int, flags: int, payload: bytes) -> None:
         """Take a DATA frame (§6.1)."""

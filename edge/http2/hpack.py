@@ -5,11 +5,12 @@ costs a list index a field. Our own blocks never use the dynamic table: a respon
 that are the same for all connections (`edge.http2.responses`).
 
 A block that holds the same octets as one before it, between two blocks that changed no table, has the same fields;
-so it has, but for one, where it differs from it in a value that no table takes: a browser's next path.
+so it has, but for one, where it differs from it in a value that no table takes: a browser's next path (`read_like`).
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Final, NamedTuple
 
 from edge.http2.errors import ConnectionFailed, ErrorCode
@@ -31,15 +32,25 @@ _REMEMBERED_BYTES: Final = 512
 _SIZE_BEYOND_LINE: Final = FIELD_OVERHEAD_BYTES - LINE_OVERHEAD_BYTES
 
 
-class _Remembered(NamedTuple):
+class DecodedBlock(NamedTuple):
     """A block and its fields, by which blocks are read that differ from it in the last literal's value alone."""
 
     block: bytes
     before: bytes  # that value; empty: there is none
     behind: bytes
+    lead: slice  # where these two stand
+    tail: slice
     literal_at: int
     fields: list[Field]
     field_at: int
+
+    @classmethod
+    def of(
+        cls, block: bytes, literal_at: int, value_at: int, value_end: int, fields: list[Field], field_at: int
+    ) -> DecodedBlock:
+        """Return the block with the places of its last literal and that one's value."""
+        lead, tail = slice(value_at), slice(value_end - len(block) or sys.maxsize, None)
+        return cls(block, block[lead], block[tail], lead, tail, literal_at, fields, field_at)
 
 
 class HeaderDecoder:
@@ -49,7 +60,7 @@ class HeaderDecoder:
     unfolds to. Below it, the bound of the fields' sizes is the caller's. `literals` are shared with other connections.
     """
 
-    __slots__ = ("_known", "_last", "_literals", "_max_fields", "_max_table_bytes", "_table", "_table_bytes")
+    __slots__ = ("_known", "_literals", "_max_fields", "_max_table_bytes", "_table", "_table_bytes", "last")
 
     def __init__(self, max_fields: int, literals: KnownLiterals) -> None:
         self._max_fields = max_fields
@@ -58,7 +69,7 @@ class HeaderDecoder:
         self._table = _STATIC.copy()
         self._table_bytes = 0
         self._max_table_bytes = TABLE_BYTES
-        self._last: _Remembered | None = None  # a block that changed no table, nor did one since
+        self.last: DecodedBlock | None = None  # a block that changed no table, nor did one since
 
     @property
     def dynamic_table(self) -> list[tuple[bytes, bytes]]:
@@ -71,24 +82,36 @@ class HeaderDecoder:
         Raises: `ConnectionFailed` (§2.3.3, §4.2, §5, §6).
         """
         try:
-            last = self._last
+            last = self.last
             if last is not None:
                 if block == last.block:
                     return last.fields
-                if last.before and (fields := self._read_as(last, block)) is not None:
+                if (field := self.read_like(last, block)) is not None:
+                    fields = last.fields.copy()
+                    fields[last.field_at] = field
                     return fields
             return self._decode(block)
         except IndexError:
             raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "truncated header block or unknown index") from None
 
-    def _read_as(self, last: _Remembered, block: bytes) -> list[Field] | None:
-        """Return the fields of a block like `last`, None where it differs in more. Raises: IndexError."""
-        before, behind = last.before, last.behind
-        if not (block.startswith(before) and block.endswith(behind)):
+    def read_like(self, last: DecodedBlock, block: bytes) -> Field | None:
+        """Return the field in which a block differs from `last`, which is still `self.last`.
+
+        None where it differs in more, or is broken.
+        """
+        before, tail = last.before, last.tail
+        if not before or block[last.lead] != before or block[tail] != last.behind:
             return None
-        fields, at = last.fields.copy(), last.field_at
-        fields[at], end = self._field(block, last.literal_at, len(before), fields[at][2], is_shared=True)
-        return fields if end + len(behind) == len(block) else None
+        literal_at, value_at = last.literal_at, len(before)
+        try:
+            end = value_at + 1 + (block[value_at] & 0x7F)
+            field = self._known(block[literal_at:end])
+            if field is None:
+                name = last.fields[last.field_at][2]
+                field, end = self._field(block, literal_at, value_at, name, is_shared=True)
+        except IndexError:
+            return None
+        return field if end == len(block) - len(last.behind) else None
 
     def _field(
         self, block: bytes, literal_at: int, value_at: int, name: bytes, *, is_shared: bool
@@ -155,9 +178,9 @@ class HeaderDecoder:
                 while held > self._max_table_bytes:  # §4.4: one larger than the table empties it
                     held -= len(table.pop()[1]) + _SIZE_BEYOND_LINE
                 self._table_bytes = held
-        self._last = None
+        self.last = None
         if not has_changed and end <= _REMEMBERED_BYTES:
-            self._last = _Remembered(block, block[:value_at], block[value_end:], literal_at, fields, field_at)
+            self.last = DecodedBlock.of(block, literal_at, value_at, value_end, fields, field_at)
         return fields
 
     def _resize(self, block: bytes) -> int:

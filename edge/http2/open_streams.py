@@ -13,13 +13,14 @@ from edge.http2 import budgets, frames
 from edge.http2.budgets import Budgets
 from edge.http2.errors import ConnectionFailed, ErrorCode
 from edge.http2.output import Output, Piece
-from edge.http2.streams import CLOSED, HALF_CLOSED_LOCAL, OPEN, RESET_SENT, Stream, advance
+from edge.http2.streams import CLOSED, HALF_CLOSED_LOCAL, HALF_CLOSED_REMOTE, OPEN, RESET_SENT, Stream, advance
 
 STREAM_WINDOW: Final = 131_072
 CONNECTION_WINDOW: Final = 1_048_576
 LAST_STREAM: Final = 2**31 - 1
 
-_MAX_REMEMBERED: Final = 256  # streams that are closed
+_MAX_REMEMBERED: Final = 512  # streams that are closed
+_FORGOTTEN_AT_ONCE: Final = 256
 
 
 class Owner(Protocol):
@@ -30,6 +31,12 @@ class Owner(Protocol):
 
     def on_request(self, stream: Stream, head: bytes, *, is_complete: bool) -> None:
         """Take a request, as a head of HTTP/1.1; content follows unless it `is_complete`."""
+
+    def on_similar_request(self, stream: Stream, path: bytes, head_bytes: int) -> bool:
+        """Take a complete request that differs from the last `on_request` in its path alone.
+
+        Return False where the head is needed, of that length: `on_request` follows. The path is not judged yet.
+        """
 
     def on_failure(self, streams: list[Stream]) -> None:
         """Take the streams that the connection's failure closed; their `on_reset` is not called."""
@@ -117,6 +124,15 @@ class OpenStreams:
         if not stream.is_queued:
             self._output.queue(stream)
 
+    def respond(self, stream: Stream, block: bytes, data: bytes) -> bool:
+        """Send a whole response before all else, of which nothing was sent; False where it has to be queued."""
+        if stream.state is not HALF_CLOSED_REMOTE or not self._output.add_whole(stream, block, data):
+            return False
+        stream.state = CLOSED
+        self._budgets.served += 1
+        self._close(stream)
+        return True
+
     def reset(self, stream: Stream, code: ErrorCode) -> None:
         """End a stream early, at our own wish. Its `on_reset` is not called."""
         if stream.state is not CLOSED:
@@ -174,8 +190,8 @@ class OpenStreams:
     def _close(self, stream: Stream) -> None:
         """Forget a stream that is closed."""
         closed = self._closed_ids
-        if len(closed) >= 2 * _MAX_REMEMBERED:
-            for stream_id in list(islice(closed, _MAX_REMEMBERED)):
+        if len(closed) >= _MAX_REMEMBERED:
+            for stream_id in list(islice(closed, _FORGOTTEN_AT_ONCE)):
                 del closed[stream_id]
         closed[stream.id] = False
         self.streams.pop(stream.id, None)

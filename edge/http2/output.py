@@ -19,15 +19,20 @@ from edge.http2.streams import (
     DATA_SENT_END,
     HEADERS_SENT,
     HEADERS_SENT_END,
-    RESPONDED,
     Stream,
     advance,
 )
 
 Piece: TypeAlias = "bytes | memoryview"
 
+# By themselves, since every response needs them: an attribute of a module costs a step more.
 _MAX_FRAME_BYTES: Final = frames.MAX_FRAME_BYTES
 _pack_header: Final = frames.pack_header
+_DATA: Final = frames.DATA
+_HEADERS: Final = frames.HEADERS
+_END_HEADERS: Final = frames.END_HEADERS
+_END_STREAM: Final = frames.END_STREAM
+_WHOLE_HEADERS: Final = frames.END_HEADERS | frames.END_STREAM
 
 MAX_DATA_BYTES: Final = frames.MAX_FRAME_BYTES - frames.HEADER_BYTES
 """Of a DATA frame: with its header, as much as a TLS record carries."""
@@ -41,17 +46,22 @@ LOW_BYTES: Final = 16_384
 MAX_HELD_BYTES: Final = 262_144
 """What a connection holds of all responses before their origins are paused."""
 
+_MOST_AHEAD_BYTES: Final = 65_536
+"""Content of whole responses that are written before all else, from one `take` to the next."""
+
 
 class Output:
     """Keeps what one connection has to send. Made and fed by it.
 
     `window` is the connection's; `held_bytes` are those of all streams, of which `queued` have something to send.
+    `control` are whole frames that go before the streams' (`add_whole`).
     """
 
     __slots__ = (
         "_is_first_block",
         "_on_end",
         "_queues",
+        "_room",
         "_starved",
         "control",
         "control_bytes",
@@ -65,7 +75,8 @@ class Output:
         """Begin empty. `on_end` is called once the last frame of a stream's response is taken."""
         self._on_end = on_end
         self._is_first_block = True
-        self.control: list[bytes] = []
+        self._room = 0  # for more content of whole responses; none before the first block
+        self.control: list[Piece] = []
         self.control_bytes = 0
         self.window = frames.DEFAULT_WINDOW
         self.held_bytes = 0
@@ -109,6 +120,29 @@ class Output:
         if stream.pending_bytes > HIGH_BYTES or self.held_bytes > MAX_HELD_BYTES:
             stream.is_full = True
 
+    def add_whole(self, stream: Stream, block: bytes, data: bytes) -> bool:
+        """Send a whole response before all else. Return False where it has to be queued: then nothing is changed."""
+        size, block_size, stream_id = len(data), len(block), stream.id
+        if (
+            (self.queued or size > self._room or size > self.window or size > stream.send_window)
+            or block_size > _MAX_FRAME_BYTES
+            or size > MAX_DATA_BYTES
+        ):
+            return False
+        if not data:
+            self.control += _pack_header(block_size << 8 | _HEADERS, _WHOLE_HEADERS, stream_id), block
+            return True
+        self.control += (
+            _pack_header(block_size << 8 | _HEADERS, _END_HEADERS, stream_id),
+            block,
+            _pack_header(size << 8 | _DATA, _END_STREAM, stream_id),
+            data,
+        )
+        self._room -= size
+        self.window -= size
+        self.data_frames += 1
+        return True
+
     def drop(self, stream: Stream) -> None:
         """Send nothing more of the stream."""
         self.held_bytes -= stream.pending_bytes
@@ -130,6 +164,8 @@ class Output:
     def take(self, most_bytes: int) -> list[Piece]:
         """Return what is to be written next: some `most_bytes` of content."""
         out: list[Piece] = self._take_control() if self.control else []
+        if not self.queued:
+            return out
         for queue in filter(None, self._queues):
             while queue:
                 if most_bytes <= 0:
@@ -144,30 +180,14 @@ class Output:
         return out
 
     def _take_control(self) -> list[Piece]:
-        control: list[Piece] = [*self.control]
-        self.control.clear()
+        control, self.control = self.control, []
         self.control_bytes = 0
+        if not self._is_first_block:
+            self._room = _MOST_AHEAD_BYTES
         return control
 
     def _write(self, stream: Stream, out: list[Piece], most_bytes: int) -> int:
         """Write frames of a stream; return the size of their content."""
-        block, pending = stream.block, stream.pending
-        if block and stream.has_ended and len(pending) == 1:
-            size = stream.pending_bytes
-            if (
-                (size <= MAX_DATA_BYTES and size <= self.window and size <= stream.send_window and size <= most_bytes)
-                and not (stream.trailers or stream.interims or stream.pending_from or self._is_first_block)
-                and len(block) <= _MAX_FRAME_BYTES
-            ):  # a response whose content is at hand and fits one frame: by far the most frequent
-                stream_id = stream.id
-                out += (
-                    _pack_header(len(block) << 8 | frames.HEADERS, frames.END_HEADERS, stream_id),
-                    block,
-                    _pack_header(size << 8 | frames.DATA, frames.END_STREAM, stream_id),
-                    pending[0],
-                )
-                self._note_whole(stream, size)
-                return size
         if stream.interims:
             for block in stream.interims:
                 self._write_block(stream, block, out, end_stream=False)
@@ -194,20 +214,9 @@ class Output:
         stream.state = advance(stream.state, HEADERS_SENT_END if end_stream else HEADERS_SENT)
         if self._is_first_block:
             self._is_first_block = False
+            self._room = _MOST_AHEAD_BYTES
             block = EMPTY_TABLE + block
         out += frames.headers(stream.id, block, end_stream=end_stream, max_bytes=frames.MAX_FRAME_BYTES)
-
-    def _note_whole(self, stream: Stream, size: int) -> None:
-        """Count a response that was written whole."""
-        stream.state = RESPONDED[stream.state]
-        stream.pending.clear()
-        stream.block = b""
-        stream.pending_bytes = 0
-        stream.send_window -= size
-        self.window -= size
-        self.held_bytes -= size
-        self.data_frames += 1
-        self._on_end(stream)
 
     def _write_content(self, stream: Stream, out: list[Piece], most_bytes: int) -> int:
         pending = stream.pending

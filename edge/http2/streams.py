@@ -94,9 +94,6 @@ TRANSITIONS: Final[Mapping[StreamState, Mapping[StreamEvent, StreamState]]] = {
 }
 
 OPENED: Final = TRANSITIONS[IDLE]
-RESPONDED: Final = {OPEN: HALF_CLOSED_LOCAL, HALF_CLOSED_REMOTE: CLOSED}
-"""What follows a whole response: a head, then content with its end."""
-
 _NEXT: Final = [[TRANSITIONS[state].get(event) for event in StreamEvent] for state in StreamState]
 _FIRST_SENT: Final = HEADERS_SENT
 

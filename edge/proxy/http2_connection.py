@@ -315,9 +315,19 @@ class Http2ClientConnection(AcceptedConnection):
         else:
             self._decide(stream, head, is_complete=is_complete)
 
+    def on_similar_request(self, stream: Stream, path: bytes, head_bytes: int) -> bool:
+        """Forward a request that differs from the last one in its path alone; return False where its head is needed."""
+        assert isinstance(stream, Http2Stream)
+        memory = self._memory
+        if not memory.recall_target(path, head_bytes):
+            return False
+        self._begin(stream, memory, is_complete=True)
+        return True
+
     def _decide(self, stream: Http2Stream, raw: bytes, *, is_complete: bool) -> None:
         """Decide upon a request that is like none before."""
         worker = self._worker
+        self._memory.forget()  # the last request is not the one that it holds, unless that is remembered below
         if len(raw) > worker.limits.head_bytes:  # before a pattern goes over what a small block unfolded to
             self.refuse(stream, HEAD_TOO_LARGE, None, raw[: worker.limits.head_bytes])
             return
@@ -396,8 +406,9 @@ class Http2ClientConnection(AcceptedConnection):
         self.flush_soon()
 
     def send_block(self, stream: Http2Stream, block: bytes, data: bytes) -> None:
-        """Send the block of the response's head, and content. `flush_soon` or `end` follows."""
+        """Send the block of the response's head, and content, of which more follows."""
         self._http2.send_head(stream, block, data)
+        self.flush_soon()
 
     def send_data(self, stream: Http2Stream, data: bytes) -> None:
         """Send content."""
@@ -407,6 +418,18 @@ class Http2ClientConnection(AcceptedConnection):
     def send_trailers(self, stream: Http2Stream, block: bytes) -> None:
         """Keep the trailer fields that end the response."""
         stream.trailers = self.head_encoder.trailers(block)
+
+    def respond(self, stream: Http2Stream, block: bytes, data: bytes) -> None:
+        """Send a whole response. The only one under way is written at once."""
+        http2 = self._http2
+        if self._is_full or not http2.respond(stream, block, data):  # then urgency orders what waits
+            http2.send_head(stream, block, data)
+            self.end(stream)
+        elif not self._is_flush_due:
+            if http2.streams or self._is_receiving:
+                self.flush_soon()
+            else:
+                self._flush()
 
     def end(self, stream: Http2Stream) -> None:
         """End the response, which is complete. The only one under way is written at once."""
@@ -468,8 +491,7 @@ class Http2ClientConnection(AcceptedConnection):
 
     def _send_own(self, stream: Http2Stream, response: bytes) -> None:
         end = response.index(_HEAD_ENDS) + len(_HEAD_ENDS)
-        self.send_block(stream, self.head_encoder.head(response[:end]), response[end:])
-        self.end(stream)
+        self.respond(stream, self.head_encoder.head(response[:end]), response[end:])
 
     # Ends -------------------------------------------------------------------------------------------------
 

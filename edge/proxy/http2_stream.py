@@ -31,6 +31,7 @@ class Http2Stream(Stream):
         "_filled",
         "_missing",
         "_request_id",
+        "_response",
         "bytes_down",
         "deadline",
         "exchange",
@@ -46,6 +47,7 @@ class Http2Stream(Stream):
         self._request_id = ""
         self._early: list[bytes] | None = None  # content that came before the exchange started
         self._filled = b""  # the block of a head that `fill_head` made
+        self._response: tuple[bytes, bytes] | None = None  # a whole one, until the exchange has ended
         self._missing = CHUNKED  # octets that Content-Length announces and that did not come yet
         self.unsent_bytes = 0  # when the client was last waited for
         self.bytes_down = 0
@@ -158,12 +160,14 @@ class Http2Stream(Stream):
         connection = self._connection
         block = head if head is self._filled else connection.head_encoder.head(head)
         self.bytes_down += len(block) + len(data)
-        connection.send_block(self, block, data)
         exchange = self.exchange
-        if exchange is not None and exchange.phase is BODY:  # otherwise `on_exchange_end` follows at once
-            self._connection.flush_soon()
-            if self.is_full:
-                self._wait_for_client(exchange)
+        assert exchange is not None
+        if exchange.phase is not BODY:  # `on_exchange_end` follows at once
+            self._response = block, data
+            return
+        connection.send_block(self, block, data)
+        if self.is_full:
+            self._wait_for_client(exchange)
 
     write_last = write_head
 
@@ -214,7 +218,10 @@ class Http2Stream(Stream):
         connection = self._connection
         connection.count(self, exchange, is_logged=exchange.failure in _NOT_REFUSED)
         if ending is COMPLETE or ending is LAST:
-            connection.end(self)
+            if self._response is not None:
+                connection.respond(self, *self._response)
+            else:
+                connection.end(self)
         elif ending is REFUSED:
             assert exchange.failure is not None
             connection.refuse(self, exchange.failure, exchange.head, exchange.head.kept, exchange)

@@ -3,6 +3,7 @@
 A request is taken in the first of these ways that fits:
 
     the same bytes           as the last request of the connection
+    another target alone     than that one has, where the client's protocol tells so (`recall_target`)
     other values             than earlier requests of the worker had, from which a `HeadTemplate` was learnt: first the
                              template that fitted the connection's last request, then (behind the next way) any other
     the same fields          as the last request, or as a recent one of any connection of the worker (`RecentRequests`):
@@ -22,7 +23,7 @@ from typing import Final
 from edge.http.error_responses import Rejected
 from edge.http.forwarded import Client
 from edge.http.head_template import HeadTemplate, is_comparable
-from edge.http.request import ORDINARY_LINE, FieldFacts, RequestHead
+from edge.http.request import ORDINARY_LINE, ORDINARY_TARGET, FieldFacts, RequestHead
 from edge.proxy.recent_requests import KnownFields, RecentRequests, host_of
 from edge.routing import paths
 from edge.routing.decide import WELL_KNOWN
@@ -110,6 +111,31 @@ class RequestMemory:
         self.route = route
         self.upstream_head = known.surroundings.compose(head, upstream_target, self._client_fields)
         self.generation = generation
+        return True
+
+    def recall_target(self, target: bytes, size: int) -> bool:
+        """Return whether a request is forwarded as the last one; then it is the last one.
+
+        It differs in its target alone, the last one was remembered or recalled unless `forget` was called since, and
+        its head is of that size.
+        """
+        known, recent = self._known, self._recent
+        if (
+            known is None
+            or self.generation != recent.routes.generation
+            or size > recent.max_bytes
+            or ORDINARY_TARGET.fullmatch(target) is None
+            or (_DOT in target and target.startswith(WELL_KNOWN))
+        ):
+            return False
+        try:
+            upstream_target = paths.rewrite(self.route, target)
+        except Rejected:
+            return False
+        self.raw = b""  # its bytes were not seen
+        last = self.head
+        self.head = head = RequestHead(last.method, target, last.minor, last.kept, last.fields)
+        self.upstream_head = known.surroundings.compose(head, upstream_target, self._client_fields)
         return True
 
     def _find(self, raw: bytes) -> tuple[KnownFields, bytes, bytes, bytes] | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from hpack import NeverIndexedHeaderTuple
 
 from common.traffic import HTTP2
 from edge.http.error_responses import CLIENT_DISCONNECTED
@@ -168,6 +169,47 @@ async def test_varied_requests_are_read_by_templates_alike(tmp_path: Path) -> No
             b"n=%d; b=2" % number for number in range(40)
         ]
         assert [head.split(b" ")[1] for head in recorder.heads] == [b"/%d" % number for number in range(40)]
+
+
+async def test_requests_that_differ_in_their_path_alone_are_forwarded_and_refused_alike(tmp_path: Path) -> None:
+    recorder = Recorder()
+    expected = {b"/1?a": 200, b"/%2e%2e/x": 400, b"/2": 200, b"/a#b": 400, b"/3": 200, b"/\xff": 400, b"/": 200}
+    async with origin(recorder) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
+        proxy.replica.enrol("shop.example.com", there.url + "/base")
+        proxy.change()
+        for _ in range(3):
+            for path, status in expected.items():
+                fields = get(path, *BROWSER)
+                plain = await proxy.connect()
+                await plain.send(as_http1(fields, None))
+                await plain.response()
+                fields[2] = NeverIndexedHeaderTuple(*fields[2])
+                assert (await client.exchange(fields)).status == status
+        assert len(recorder.heads) == 2 * 3 * 4
+        for of_http1, of_http2 in zip(recorder.heads[::2], recorder.heads[1::2], strict=True):
+            assert normal(of_http1) == normal(of_http2)
+
+
+async def test_path_alone_is_not_enough_behind_another_request_or_a_change(tmp_path: Path) -> None:
+    recorder = Recorder()
+    async with origin(recorder) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
+        proxy.replica.enrol("shop.example.com", there.url + "/base")
+        proxy.change()
+
+        async def ask(path: bytes, authority: bytes = HOST) -> int:
+            fields = get(path, *BROWSER, authority=authority)
+            fields[2] = NeverIndexedHeaderTuple(*fields[2])
+            return (await client.exchange(fields)).status
+
+        for _ in range(3):
+            assert await ask(b"/1") == 200
+            assert await ask(b"/2", b"none.example.com") == 404
+            assert await ask(b"/3", b"none.example.com") == 404
+        assert await ask(b"/4") == 200
+        proxy.replica.enrol("shop.example.com", there.url + "/other")
+        proxy.change()
+        assert await ask(b"/5") == 200
+        assert recorder.heads[-1].startswith(b"GET /other/5 HTTP/1.1\r\n")
 
 
 @pytest.mark.parametrize("policy", [None, {"nosniff": True, "fields": {"X-Own": "a; b"}}], ids=["plain", "policy"])

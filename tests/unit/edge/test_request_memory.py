@@ -74,6 +74,50 @@ def test_fields_seen_on_one_connection_are_known_on_every_other(link: Link) -> N
     assert first.ask(get("/c", "Cookie: y"))
 
 
+@pytest.mark.parametrize("target", ["/", "/a", "/b?c=%2e", "/long" * 80])
+def test_another_target_with_the_same_fields_goes_on_as_its_whole_head_would(link: Link, target: str) -> None:
+    connection = Connection(link, recent_requests(link))
+    memory = connection.memory
+    for before in range(8):  # parsed, then by the block of fields or by a template
+        connection.ask(get("/a", f"Cookie: {before}", "Accept: */*"))
+        raw = get(target, f"Cookie: {before}", "Accept: */*")
+        for _ in range(2):
+            assert memory.recall_target(target.encode(), len(raw))
+            forward = connection.parse(raw)
+            assert (memory.head, memory.route, memory.upstream_head) == (
+                forward.head,
+                forward.route,
+                forward.upstream_head,
+            )
+
+
+@pytest.mark.parametrize(
+    "target", [b"*", b"", b"a", b"/#a", b"/a b", b"/\xe9", b"/.well-known/x", b"/%2e%2e/x", b"/../x"]
+)
+def test_target_that_is_not_ordinary_is_not_taken_without_its_head(link: Link, target: bytes) -> None:
+    connection = Connection(link, recent_requests(link))
+    connection.ask(get("/a"))
+    before = connection.memory.head
+    assert not connection.memory.recall_target(target, 100)
+    assert connection.memory.head is before
+
+
+def test_target_alone_is_not_enough_once_the_last_request_does_not_count(link: Link) -> None:
+    connection = Connection(link, recent_requests(link))
+    memory = connection.memory
+    assert not memory.recall_target(b"/b", 100), "there is none"
+    connection.ask(get("/a"))
+    assert not memory.recall_target(b"/b", MAX_REMEMBERED_BYTES + 1)
+    assert memory.recall_target(b"/b", MAX_REMEMBERED_BYTES)
+    memory.forget()
+    assert not memory.recall_target(b"/b", 100)
+    connection.ask(get("/a"))
+    assert memory.recall_target(b"/b", 100)
+    link.replica.enrol(DOMAIN, "http://elsewhere.example", application="b")
+    link.worker.on_replica_change()
+    assert not memory.recall_target(b"/c", 100)
+
+
 def test_connection_goes_between_blocks_of_fields_it_has_sent(link: Link) -> None:
     connection = Connection(link, recent_requests(link))
     blocks = ["Accept: image/png", "Accept: text/css\r\nReferer: x", "Accept: */*\r\nOrigin: y"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from hpack import Encoder
 
+from edge.http.request import ORDINARY_TARGET
 from edge.http2 import frames
 from edge.http2.connection import Http2Connection
 from edge.http2.errors import ErrorCode, StreamFailed
@@ -78,6 +79,7 @@ class Machine:
         self.connection = Http2Connection(self, KnownLiterals(), max_head_bytes=MAX_HEAD_BYTES)
         self.encoder = Encoder()
         self.sent: list[Frame] = []
+        self.last_head = b""
 
     # The owner's side ---------------------------------------------------------------------------------------
 
@@ -88,11 +90,21 @@ class Machine:
     def on_request(self, stream: Stream, head: bytes, *, is_complete: bool) -> None:
         recorded = self.made[stream.id]
         recorded.head, recorded.whole = head, is_complete
+        self.last_head = head
         if self.refuses:
             raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "refused by the test")
         if self.answers:
             self.connection.send_head(stream, b"\x89")
             self.connection.end(stream)
+
+    def on_similar_request(self, stream: Stream, path: bytes, head_bytes: int) -> bool:
+        if ORDINARY_TARGET.fullmatch(path) is None:
+            return False
+        method, _, rest = self.last_head.split(b" ", 2)
+        head = b"%b %b %b" % (method, path, rest)
+        assert len(head) == head_bytes
+        self.on_request(stream, head, is_complete=True)
+        return True
 
     def on_failure(self, streams: list[Stream]) -> None:
         for stream in streams:

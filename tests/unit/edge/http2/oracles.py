@@ -234,6 +234,7 @@ class Conversation:
         self.responses: dict[int, bytes] = {}  # content that the client received
         self.expected: dict[int, bytes] = {}  # that was sent
         self.answered: set[int] = set()
+        self.last_fields: Fields = []
         self.ended_at_client: set[int] = set()
         self.oracle.initiate_connection()
         self.client.initiate_connection()
@@ -322,7 +323,11 @@ class Conversation:
         fields += [(b":authority", b"a.example"), *some_fields(rng)]
         if rng.random() < 0.05:
             fields += [(b"x-large", text(rng, 1000) + b"x" * rng.randrange(20_000))]
-        self.client.send_headers(stream_id, fields, end_stream=rng.random() < 0.5)
+        if self.last_fields and rng.random() < 0.5:  # as browsers do: the path, which no table takes, is new
+            fields = [*self.last_fields]
+            fields[2] = NeverIndexedHeaderTuple(*fields[2] if rng.random() < 0.2 else (b":path", b"/" + text(rng)))
+        self.last_fields = fields
+        self.client.send_headers(stream_id, fields, end_stream=rng.random() < 0.7)
 
     def _pick(self) -> int:
         """Return a stream on which the client may send; what it must not do breaks `h2`'s own state."""
@@ -365,10 +370,11 @@ class Conversation:
         self.answered.add(stream.id)
         body = self.rng.randbytes(self.rng.choice((0, 10, 3000, 70_000)))
         connection = self.ours.connection
-        connection.send_head(stream, b"\x88")
-        for at in range(0, len(body), 20_000):
-            connection.send_data(stream, body[at : at + 20_000])
-        connection.end(stream, self.rng.choice((b"", b"\x00\x05x-sum\x011")))
+        if self.rng.random() < 0.5 or not connection.respond(stream, b"\x88", body):
+            connection.send_head(stream, b"\x88")
+            for at in range(0, len(body), 20_000):
+                connection.send_data(stream, body[at : at + 20_000])
+            connection.end(stream, self.rng.choice((b"", b"\x00\x05x-sum\x011")))
         self.expected[stream.id] = body
         self.carry_back()
 
