@@ -9,8 +9,8 @@ from typing import Final
 
 from edge.http.response import MAX_FIELDS
 from edge.http2 import frames, huffman
-from edge.http2.connection import MAX_STREAMS
 from edge.http2.hpack import field_literal, string
+from edge.http2.request_streams import MAX_STREAMS
 
 OFFENDER_HOST: Final = "offender.customer.localhost"
 END_BYTES: Final = 8

@@ -1,6 +1,7 @@
 """One connection of HTTP/2, the server's side (RFC 9113): octets in, calls to its owner and octets out. Sans I/O.
 
-`Http2Connection` reads frames, and acts on them; its streams, and what is sent on them, are `edge.http2.open_streams`'.
+`Http2Connection` reads frames, and acts on them; header blocks are `edge.http2.request_streams`', and its streams, and
+what is sent on them, `edge.http2.open_streams`'.
 What a request means, and where a response comes from, is its owner's. Every error of the client ends in one of two
 ways: its stream is reset, or GOAWAY states why the connection ends (`failure`), and nothing more is read.
 
@@ -11,45 +12,32 @@ on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from edge.http2 import budgets, frames
 from edge.http2.blocks import BlockAssembly
 from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
-from edge.http2.fields import PATH, Field, size_of
-from edge.http2.hpack import DecodedBlock, HeaderDecoder
 from edge.http2.literals import KnownLiterals
-from edge.http2.open_streams import CONNECTION_WINDOW, LAST_STREAM, STREAM_WINDOW, OpenStreams, Owner
+from edge.http2.open_streams import CONNECTION_WINDOW, LAST_STREAM, STREAM_WINDOW, Owner
 from edge.http2.priorities import read_priority
-from edge.http2.requests import HeadComposer, request_trailers
+from edge.http2.request_streams import MAX_STREAMS, RequestStreams
 from edge.http2.streams import (
     CLOSED,
     DATA_RECEIVED,
     DATA_RECEIVED_END,
-    HALF_CLOSED_REMOTE,
-    HEADERS_RECEIVED,
-    HEADERS_RECEIVED_END,
-    OPENED,
     RESET_RECEIVED,
     Stream,
-    StreamState,
     advance,
 )
 
-MAX_STREAMS: Final = 100  # §6.5.2: no fewer than that
-MAX_FIELDS: Final = 256  # of a block; Cookie comes in many
 STEPS_AT_ONCE: Final = 512
 """Frames that one call of `receive` reads: a third of a millisecond. A header block counts as 16, and each
 of its fields as two; frames that are large or make work elsewhere count as several."""
 
-_BLOCK_STEPS: Final = 16
-_FIELD_STEPS: Final = 2
 _DATA_STEPS: Final = 12  # each is written to an origin
 _RESET_STEPS: Final = 16  # each may cancel an exchange
 _OCTETS_A_STEP: Final = 32
 _CONTENT_OCTETS_A_STEP: Final = 512
-_FEW_FIELDS: Final = 32  # which are no more than 4 KB each, or as many octets as came
-_MAX_UNFOLDED: Final = 4  # times the largest head, after decompression; up to that, the response is 431
 _MAX_EARLY_PRIORITIES: Final = 256
 _KIND_AT: Final = 3  # of a frame's header
 # By themselves, since every request needs them: an attribute of a module costs a step more.
@@ -63,16 +51,7 @@ _PLAIN_HEADERS: Final = frames.END_HEADERS | frames.PADDED | frames.HAS_PRIORITY
 _PROTOCOL: Final = ErrorCode.PROTOCOL_ERROR
 
 
-class _LastRequest(NamedTuple):
-    """The request that the owner got last: complete, of few fields, and with its path as the block's last literal."""
-
-    block: DecodedBlock
-    other_bytes: int  # of the head, but for the path
-    urgency: int
-    incremental: bool
-
-
-class Http2Connection(OpenStreams):
+class Http2Connection(RequestStreams):
     """Speaks HTTP/2 on one connection. Made by its owner.
 
     Invariant: once `failure` is set, nothing is read and no stream is left.
@@ -80,39 +59,24 @@ class Http2Connection(OpenStreams):
 
     __slots__ = (
         "_block",
-        "_composer",
-        "_decoder",
-        "_early_priorities",
         "_has_preface",
         "_has_settings",
-        "_initial_window",
-        "_like",
-        "_max_block_bytes",
         "_needed",
         "_partial",
-        "_steps_left",
         "_unread",
         "client_is_leaving",
     )
 
     def __init__(self, owner: Owner, literals: KnownLiterals, *, max_head_bytes: int) -> None:
-        super().__init__(owner)
-        self._decoder = HeaderDecoder(MAX_FIELDS, literals)
-        self._composer = HeadComposer()
-        self._early_priorities: dict[int, bytes] = {}
-        self._like: _LastRequest | None = None
+        super().__init__(owner, literals, max_head_bytes)
         self.client_is_leaving = False
         # what is received
         self._partial = bytearray()  # the start of what is not yet whole
         self._needed = frames.HEADER_BYTES  # octets of that, until the next frame is whole
         self._has_preface = False
         self._unread = b""  # whole frames, left for the next call
-        self._steps_left = 0  # of this call
         self._has_settings = False
-        self._max_block_bytes = max_head_bytes
         self._block = BlockAssembly(max_head_bytes)
-        # what is sent
-        self._initial_window = frames.DEFAULT_WINDOW
         self._output.add_control(
             frames.settings(
                 (
@@ -229,7 +193,7 @@ class Http2Connection(OpenStreams):
             steps = 1 + length // _OCTETS_A_STEP
             if kind == _HEADERS:
                 if flags & _PLAIN_HEADERS == _END_HEADERS and stream_id & 1:
-                    self._on_block(stream_id, data[start:stop], ends=bool(flags & _END_STREAM))
+                    self._on_block(stream_id, data[start:stop], ends=flags & _END_STREAM != 0)
                 else:
                     self._on_headers(stream_id, flags, data[start:stop])
             elif kind == frames.DATA:
@@ -247,7 +211,7 @@ class Http2Connection(OpenStreams):
             if self._steps_left <= 0 and position < end:
                 self._unread = data[position:]
                 return end
-        self._needed = frames.HEADER_BYTES
+        self._needed = _HEADER_BYTES
         return position
 
     def _on_headers(self, stream_id: int, flags: int, payload: bytes) -> None:
@@ -270,80 +234,6 @@ class Http2Connection(OpenStreams):
         block = self._block.add(flags, payload)
         if block is not None:
             self._on_block(stream_id, block, ends=self._block.ends_stream)
-
-    def _on_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
-        """Take a whole header block: a request, or its trailers."""
-        decoder, like = self._decoder, self._like
-        if like is not None and ends and stream_id > self.last_stream_id and like.block is decoder.last:
-            field = decoder.read_like(like.block, block)
-            if field is not None:
-                self._steps_left -= _BLOCK_STEPS
-                self._on_similar_request(stream_id, like, block, field[3])
-                return
-        fields = decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
-        self._steps_left -= _BLOCK_STEPS + _FIELD_STEPS * len(fields)
-        if len(fields) > _FEW_FIELDS and sum(map(size_of, fields)) > _MAX_UNFOLDED * self._max_block_bytes:
-            raise budgets.exceeded("header_bytes")
-        if stream_id <= self.last_stream_id:
-            self._on_trailers(stream_id, fields, ends=ends)
-            return
-        stream = self._open(stream_id, OPENED[HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED])
-        if stream is not None:
-            self._on_request(stream, fields, ends=ends)
-
-    def _on_similar_request(self, stream_id: int, like: _LastRequest, block: bytes, path: bytes) -> None:
-        """Take a request that differs from the last one in its path alone."""
-        stream = self._open(stream_id, HALF_CLOSED_REMOTE)
-        if stream is None:
-            return
-        if not self._early_priorities:
-            stream.urgency, stream.incremental = like.urgency, like.incremental
-            if self._owner.on_similar_request(stream, path, like.other_bytes + len(path)):
-                return
-        self._on_request(stream, self._decoder.decode(block), ends=True)
-
-    def _on_request(self, stream: Stream, fields: list[Field], *, ends: bool) -> None:
-        """Take a request."""
-        self._like = None
-        early = self._early_priorities.pop(stream.id, b"") if self._early_priorities else b""
-        try:
-            head, priority = self._composer.compose(fields, is_complete=ends)
-            if early or priority:
-                stream.urgency, stream.incremental = read_priority(early or priority)
-            self._owner.on_request(stream, head, is_complete=ends)
-        except StreamFailed as error:
-            self._blame(stream, error.code)
-            return
-        last = self._decoder.last
-        if last is not None and ends and not early and len(fields) <= _FEW_FIELDS:
-            kind, _, _, value = fields[last.field_at]
-            if kind == PATH:
-                self._like = _LastRequest(last, len(head) - len(value), stream.urgency, stream.incremental)
-
-    def _on_trailers(self, stream_id: int, fields: list[Field], *, ends: bool) -> None:
-        """Take the trailer fields of a request."""
-        stream = self._find(stream_id)
-        if stream is None:
-            return
-        try:
-            stream.state = advance(stream.state, HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED)
-            stream.on_request_end(request_trailers(fields))
-        except StreamFailed as error:
-            self._blame(stream, error.code)
-
-    def _open(self, stream_id: int, state: StreamState) -> Stream | None:
-        """Open a stream; None where the client must not."""
-        self.last_stream_id = stream_id
-        if stream_id > self._last_allowed:
-            self._budgets.spend(budgets.IGNORED_FRAMES)
-            return None
-        if len(self.streams) >= MAX_STREAMS:  # §5.1.2
-            self._budgets.spend(budgets.EARLY_ENDS)
-            self._send_reset(stream_id, ErrorCode.REFUSED_STREAM)
-            return None
-        stream = self.streams[stream_id] = self._owner.open_stream(stream_id, self._initial_window)
-        stream.state = state
-        return stream
 
     def _on_data(self, stream_id: int, flags: int, payload: bytes) -> None:
         """Take a DATA frame (§6.1)."""
@@ -376,19 +266,6 @@ class Http2Connection(OpenStreams):
             self._blame(stream, error.code)
             return
         self._return_credit(stream)
-
-    def _find(self, stream_id: int) -> Stream | None:
-        """Return a stream that was opened; None for one whose frames are ignored, since we ended it (§5.1)."""
-        stream = self.streams.get(stream_id)
-        if stream is None and stream_id <= self._last_allowed:
-            is_ours = self._closed_ids.get(stream_id)
-            if is_ours is None:  # §5.1.1: it was passed over, or is long gone
-                raise ConnectionFailed(_PROTOCOL, "a frame on a stream that is lower than the last one")
-            if not is_ours:
-                raise ConnectionFailed(ErrorCode.STREAM_CLOSED, "a frame on a closed stream")
-        if stream is None:
-            self._budgets.spend(budgets.IGNORED_FRAMES)
-        return stream
 
     def _on_rst_stream(self, stream_id: int, flags: int, payload: bytes) -> None:
         """Take an RST_STREAM frame (§6.4)."""

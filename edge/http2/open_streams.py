@@ -7,12 +7,12 @@ is `edge.http2.connection`'s, which builds on it.
 from __future__ import annotations
 
 from itertools import islice
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from edge.http2 import budgets, frames
 from edge.http2.budgets import Budgets
 from edge.http2.errors import ConnectionFailed, ErrorCode
-from edge.http2.output import Output, Piece
+from edge.http2.output import Output
 from edge.http2.streams import CLOSED, HALF_CLOSED_LOCAL, HALF_CLOSED_REMOTE, OPEN, RESET_SENT, Stream, advance
 
 STREAM_WINDOW: Final = 131_072
@@ -29,10 +29,13 @@ class Owner(Protocol):
     def open_stream(self, stream_id: int, send_window: int) -> Stream:
         """Make the object of a new stream."""
 
-    def on_request(self, stream: Stream, head: bytes, *, is_complete: bool) -> None:
-        """Take a request, as a head of HTTP/1.1; content follows unless it `is_complete`."""
+    def on_request(self, stream: Any, head: bytes, *, is_complete: bool) -> None:
+        """Take a request, as a head of HTTP/1.1; content follows unless it `is_complete`.
 
-    def on_similar_request(self, stream: Stream, path: bytes, head_bytes: int) -> bool:
+        `stream` is what `open_stream` made; to ask for its class costs each request a step.
+        """
+
+    def on_similar_request(self, stream: Any, path: bytes, head_bytes: int) -> bool:
         """Take a complete request that differs from the last `on_request` in its path alone.
 
         Return False where the head is needed, of that length: `on_request` follows. The path is not judged yet.
@@ -58,18 +61,22 @@ class OpenStreams:
         "_owner",
         "_receive_window",
         "failure",
+        "has_gone_away",
         "last_stream_id",
         "streams",
+        "take_output",
     )
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._budgets = Budgets()
         self._output = Output(self._on_sent)
+        self.take_output = self._output.take
         self.streams: dict[int, Stream] = {}
         self.last_stream_id = 0
         self._last_allowed = LAST_STREAM  # streams above are ignored, as our last GOAWAY states
         self._is_going_away = False
+        self.has_gone_away = False  # the client knows that no further stream is served
         self._closed_ids: dict[int, bool] = {}  # closed lately; True: by us, so frames may still be on their way
         self._receive_window = CONNECTION_WINDOW
         self._credit = 0  # octets received that no WINDOW_UPDATE has returned
@@ -87,18 +94,9 @@ class OpenStreams:
         return self._is_going_away
 
     @property
-    def has_gone_away(self) -> bool:
-        """Return whether the client knows that no further stream is served."""
-        return self._last_allowed != LAST_STREAM
-
-    @property
     def held_bytes(self) -> int:
         """Return how much content of responses waits to be sent."""
         return self._output.held_bytes
-
-    def take_output(self, most_bytes: int) -> list[Piece]:
-        """Return what is to be written next: frames, with some `most_bytes` of content at most."""
-        return self._output.take(most_bytes)
 
     def send_interim(self, stream: Stream, block: bytes) -> None:
         """Send the head of an interim response (§8.1)."""
@@ -156,6 +154,7 @@ class OpenStreams:
             self._is_going_away = True
             if is_final:
                 self._last_allowed = self.last_stream_id
+                self.has_gone_away = True
             self._output.add_control(frames.goaway(self._last_allowed, ErrorCode.NO_ERROR))
 
     def fail(self, failure: ConnectionFailed) -> None:

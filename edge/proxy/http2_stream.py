@@ -27,11 +27,11 @@ class Http2Stream(Stream):
 
     __slots__ = (
         "_connection",
+        "_content",
         "_early",
         "_filled",
         "_missing",
         "_request_id",
-        "_response",
         "bytes_down",
         "deadline",
         "exchange",
@@ -46,8 +46,8 @@ class Http2Stream(Stream):
         self._connection = connection
         self._request_id = ""
         self._early: list[bytes] | None = None  # content that came before the exchange started
-        self._filled = b""  # the block of a head that `fill_head` made
-        self._response: tuple[bytes, bytes] | None = None  # a whole one, until the exchange has ended
+        self._filled = b""  # the block of a head that `fill_head` made, or of a whole response
+        self._content: bytes | None = None  # of a whole response, until the exchange has ended
         self._missing = CHUNKED  # octets that Content-Length announces and that did not come yet
         self.unsent_bytes = 0  # when the client was last waited for
         self.bytes_down = 0
@@ -163,7 +163,7 @@ class Http2Stream(Stream):
         exchange = self.exchange
         assert exchange is not None
         if exchange.phase is not BODY:  # `on_exchange_end` follows at once
-            self._response = block, data
+            self._filled, self._content = block, data
             return
         connection.send_block(self, block, data)
         if self.is_full:
@@ -218,8 +218,8 @@ class Http2Stream(Stream):
         connection = self._connection
         connection.count(self, exchange, is_logged=exchange.failure in _NOT_REFUSED)
         if ending is COMPLETE or ending is LAST:
-            if self._response is not None:
-                connection.respond(self, *self._response)
+            if self._content is not None:
+                connection.respond(self, self._filled, self._content)
             else:
                 connection.end(self)
         elif ending is REFUSED:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from edge.http2 import budgets, frames
-from edge.http2.connection import MAX_FIELDS
 from edge.http2.errors import ErrorCode
 from edge.http2.frames import (
     CONTINUATION,
@@ -20,6 +19,7 @@ from edge.http2.frames import (
 )
 from edge.http2.hpack import string
 from edge.http2.output import HIGH_BYTES, LOW_BYTES, MAX_HELD_BYTES
+from edge.http2.request_streams import MAX_FIELDS
 from tests.unit.edge.http2.machine import GET, POST, Machine
 
 PATIENCE = 20_000

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from edge.http2 import frames
-from edge.http2.connection import MAX_STREAMS
 from edge.http2.errors import ErrorCode, StreamFailed
 from edge.http2.frames import (
     ACK,
@@ -29,6 +28,7 @@ from edge.http2.frames import (
     WINDOW_UPDATE,
 )
 from edge.http2.open_streams import CONNECTION_WINDOW, STREAM_WINDOW
+from edge.http2.request_streams import MAX_STREAMS
 from edge.http2.streams import TRANSITIONS, StreamEvent, StreamState, advance
 from tests.unit.edge.http2.machine import GET, POST, Machine
 

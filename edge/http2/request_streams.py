@@ -1,0 +1,158 @@
+"""The streams that a connection's header blocks open: from a block to a request that the owner takes, or to trailers.
+
+`RequestStreams` owns the tables of HPACK, and what is known of the last request: one that differs from it in its path
+alone, as most of a browser's do, is given to the owner by that path.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from edge.http2 import budgets, frames
+from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
+from edge.http2.fields import PATH, Field, size_of
+from edge.http2.hpack import DecodedBlock, HeaderDecoder
+from edge.http2.literals import KnownLiterals
+from edge.http2.open_streams import OpenStreams, Owner
+from edge.http2.priorities import read_priority
+from edge.http2.requests import HeadComposer, request_trailers
+from edge.http2.streams import (
+    HALF_CLOSED_REMOTE,
+    HEADERS_RECEIVED,
+    HEADERS_RECEIVED_END,
+    OPENED,
+    Stream,
+    StreamState,
+    advance,
+)
+
+MAX_STREAMS: Final = 100  # §6.5.2: no fewer than that
+MAX_FIELDS: Final = 256  # of a block; Cookie comes in many
+
+_BLOCK_STEPS: Final = 16
+_FIELD_STEPS: Final = 2
+_FEW_FIELDS: Final = 32  # which are no more than 4 KB each, or as many octets as came
+_MAX_UNFOLDED: Final = 4  # times the largest head, after decompression; up to that, the response is 431
+
+
+class _LastRequest(NamedTuple):
+    """The request that the owner got last: complete, of few fields, and with its path as the block's last literal."""
+
+    block: DecodedBlock
+    other_bytes: int  # of the head, but for the path
+    urgency: int
+    incremental: bool
+
+
+class RequestStreams(OpenStreams):
+    """Opens the streams of one connection. Made by it, as a part.
+
+    `_steps_left` is the work that one call of `Http2Connection.receive` may still do.
+    """
+
+    __slots__ = (
+        "_composer",
+        "_decoder",
+        "_early_priorities",
+        "_initial_window",
+        "_like",
+        "_max_block_bytes",
+        "_steps_left",
+    )
+
+    def __init__(self, owner: Owner, literals: KnownLiterals, max_head_bytes: int) -> None:
+        super().__init__(owner)
+        self._decoder = HeaderDecoder(MAX_FIELDS, literals)
+        self._composer = HeadComposer()
+        self._early_priorities: dict[int, bytes] = {}
+        self._initial_window = frames.DEFAULT_WINDOW  # of what is sent
+        self._like: _LastRequest | None = None
+        self._max_block_bytes = max_head_bytes
+        self._steps_left = 0
+
+    def _on_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
+        """Take a whole header block: a request, or its trailers."""
+        decoder, like = self._decoder, self._like
+        if like is not None and ends and stream_id > self.last_stream_id and like.block is decoder.last:
+            field = decoder.read_like(like.block, block)
+            if field is not None:
+                self._steps_left -= _BLOCK_STEPS
+                self._on_similar_request(stream_id, like, block, field[3])
+                return
+        fields = decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
+        self._steps_left -= _BLOCK_STEPS + _FIELD_STEPS * len(fields)
+        if len(fields) > _FEW_FIELDS and sum(map(size_of, fields)) > _MAX_UNFOLDED * self._max_block_bytes:
+            raise budgets.exceeded("header_bytes")
+        if stream_id <= self.last_stream_id:
+            self._on_trailers(stream_id, fields, ends=ends)
+            return
+        stream = self._open(stream_id, OPENED[HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED])
+        if stream is not None:
+            self._on_request(stream, fields, ends=ends)
+
+    def _on_similar_request(self, stream_id: int, like: _LastRequest, block: bytes, path: bytes) -> None:
+        """Take a request that differs from the last one in its path alone."""
+        stream = self._open(stream_id, HALF_CLOSED_REMOTE)
+        if stream is None:
+            return
+        if not self._early_priorities:
+            stream.urgency, stream.incremental = like.urgency, like.incremental
+            if self._owner.on_similar_request(stream, path, like.other_bytes + len(path)):
+                return
+        self._on_request(stream, self._decoder.decode(block), ends=True)
+
+    def _on_request(self, stream: Stream, fields: list[Field], *, ends: bool) -> None:
+        """Take a request."""
+        self._like = None
+        early = self._early_priorities.pop(stream.id, b"") if self._early_priorities else b""
+        try:
+            head, priority = self._composer.compose(fields, is_complete=ends)
+            if early or priority:
+                stream.urgency, stream.incremental = read_priority(early or priority)
+            self._owner.on_request(stream, head, is_complete=ends)
+        except StreamFailed as error:
+            self._blame(stream, error.code)
+            return
+        last = self._decoder.last
+        if last is not None and ends and not early and len(fields) <= _FEW_FIELDS:
+            kind, _, _, value = fields[last.field_at]
+            if kind == PATH:
+                self._like = _LastRequest(last, len(head) - len(value), stream.urgency, stream.incremental)
+
+    def _on_trailers(self, stream_id: int, fields: list[Field], *, ends: bool) -> None:
+        """Take the trailer fields of a request."""
+        stream = self._find(stream_id)
+        if stream is None:
+            return
+        try:
+            stream.state = advance(stream.state, HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED)
+            stream.on_request_end(request_trailers(fields))
+        except StreamFailed as error:
+            self._blame(stream, error.code)
+
+    def _open(self, stream_id: int, state: StreamState) -> Stream | None:
+        """Open a stream; None where the client must not."""
+        self.last_stream_id = stream_id
+        if stream_id > self._last_allowed:
+            self._budgets.spend(budgets.IGNORED_FRAMES)
+            return None
+        if len(self.streams) >= MAX_STREAMS:  # §5.1.2
+            self._budgets.spend(budgets.EARLY_ENDS)
+            self._send_reset(stream_id, ErrorCode.REFUSED_STREAM)
+            return None
+        stream = self.streams[stream_id] = self._owner.open_stream(stream_id, self._initial_window)
+        stream.state = state
+        return stream
+
+    def _find(self, stream_id: int) -> Stream | None:
+        """Return a stream that was opened; None for one whose frames are ignored, since we ended it (§5.1)."""
+        stream = self.streams.get(stream_id)
+        if stream is None and stream_id <= self._last_allowed:
+            is_ours = self._closed_ids.get(stream_id)
+            if is_ours is None:  # §5.1.1: it was passed over, or is long gone
+                raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "a frame on a stream that is lower than the last one")
+            if not is_ours:
+                raise ConnectionFailed(ErrorCode.STREAM_CLOSED, "a frame on a closed stream")
+        if stream is None:
+            self._budgets.spend(budgets.IGNORED_FRAMES)
+        return stream
