@@ -132,7 +132,7 @@ async def type_about_people(operator: Operator, database: Database) -> None:
     assert (await run("user unbind", ada))["unbound"] == 0
     await type_about_owners(operator)
     await run("user delete", ada)
-    await type_about_gains(operator)
+    await type_about_gains(operator, database)
 
 
 def last_owner(email: str) -> dict[str, str]:
@@ -157,7 +157,7 @@ async def type_about_owners(operator: Operator) -> None:
     assert refused == last_owner(eve)
 
 
-async def type_about_gains(operator: Operator) -> None:
+async def type_about_gains(operator: Operator, database: Database) -> None:
     """What gives a user more rights prints a link, as all else that signed the user in has ended."""
     run, bob = operator.type, "bob@acme.test"
     before = (await run("user create", bob, "--organisation", "Acme", "--role", "viewer"))["signInOnce"]
@@ -171,12 +171,19 @@ async def type_about_gains(operator: Operator) -> None:
     assert all("/dashboard/link/" in each for each in links)
     assert (await run("user operator", bob))["signInOnce"] is None
     assert (await run("user operator", bob, "--off"))["signInOnce"] is None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(users, "MOST_MEMBERS", 1)
-        refused = await run("organisation add-member", "Other", "eve@acme.test", fails=True)
-        assert refused == {"message": "Other has 1 members, which is most", "code": "members"}
-        refused = await run("user create", "joe@acme.test", "--organisation", "Other", fails=True)
-        assert refused == {"message": "Other has 1 members, which is most", "code": "members"}
+    async with database.connection() as connection:
+        await connection.execute(
+            "insert into users (id, email) select n, n || '@full.test' from generate_series(2, 500) n"
+        )
+        await connection.execute(
+            "insert into memberships (user_id, organisation_id, role) select users.id, organisations.id, 'viewer'"
+            " from users, organisations where email like '%@full.test' and name = 'Other'"
+        )
+    full = {"message": "Other has 500 members, which is most", "code": "members"}
+    assert await run("organisation add-member", "Other", "eve@acme.test", fails=True) == full
+    assert await run("user create", "joe@acme.test", "--organisation", "Other", fails=True) == full
+    async with database.connection() as connection:
+        await connection.execute("delete from users where email like '%@full.test'")
     await run("organisation add-member", "Other", "eve@acme.test", "--role", "owner")
     await run("user delete", bob)
 
