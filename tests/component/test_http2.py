@@ -21,7 +21,7 @@ from edge.http2.open_streams import STREAM_WINDOW
 from edge.proxy.exchange_states import FINISHED
 from edge.proxy.http2_connection import FAIR_EXCHANGES, Http2ClientConnection
 from tests.component.http2_peers import HOST, Fields, get, http2_client, post
-from tests.component.peers import Wire, answer_each, edge, origin
+from tests.component.peers import Wire, answer_each, edge, enrol, origin, served
 from tests.unit.edge.http2.machine import split
 from tests.unit.edge.http2.oracles import damage, some_fields
 from tests.unit.edge.oracle import AskingOrigin, check_spelling, read_requests
@@ -139,9 +139,7 @@ async def test_request_reaches_the_origin_as_its_twin_of_http_1_1(tmp_path: Path
 
 async def test_request_is_refused_as_its_twin_of_http_1_1(tmp_path: Path) -> None:
     recorder = Recorder()
-    async with origin(recorder) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(recorder, tmp_path) as (_, proxy):
         async with http2_client(proxy) as client:
             for name, (fields, body) in REFUSED.items():
                 plain = await proxy.connect()
@@ -158,9 +156,7 @@ async def test_request_is_refused_as_its_twin_of_http_1_1(tmp_path: Path) -> Non
 
 async def test_varied_requests_are_read_by_templates_alike(tmp_path: Path) -> None:
     recorder = Recorder()
-    async with origin(recorder) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(recorder, tmp_path) as (_, proxy), http2_client(proxy) as client:
         for number in range(40):
             await client.exchange(
                 get(b"/%d" % number, (b"cookie", b"n=%d" % number), (b"cookie", b"b=2"), *BROWSER[:3])
@@ -306,9 +302,7 @@ async def test_nothing_is_smuggled_through_http_2(tmp_path: Path) -> None:
         return sum(machine._served for machine in machines)
 
     answered = 0
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         for fields in attempts:
             async with http2_client(proxy) as client:
                 for _ in range(rng.randrange(3)):  # what is remembered of them must not be taken for this one
@@ -335,9 +329,7 @@ async def test_nothing_is_smuggled_through_http_2(tmp_path: Path) -> None:
 @pytest.mark.parametrize("has_length", [True, False])
 async def test_large_upload_arrives_whole(tmp_path: Path, has_length: bool) -> None:
     recorder, body = Recorder(), Random(1).randbytes(3_000_000)
-    async with origin(recorder) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(recorder, tmp_path) as (_, proxy), http2_client(proxy) as client:
         length = [(b"content-length", b"%d" % len(body))] if has_length else []
         stream_id = client.request(post(b"/", *length), ends=False)
         await client.upload(stream_id, body)
@@ -348,9 +340,7 @@ async def test_large_upload_arrives_whole(tmp_path: Path, has_length: bool) -> N
 
 @pytest.mark.parametrize(("length", "content"), [(b"6", b"hello"), (b"4", b"hello"), (b"1", b"")])
 async def test_content_against_its_length_resets_the_stream(tmp_path: Path, length: bytes, content: bytes) -> None:
-    async with origin(Recorder()) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(Recorder(), tmp_path) as (_, proxy), http2_client(proxy) as client:
         response = await client.exchange(post(b"/", (b"content-length", length)), content)
         assert response.reset == ErrorCode.PROTOCOL_ERROR
         assert (await client.exchange(get())).status == 200
@@ -366,9 +356,7 @@ async def test_trailers_of_a_request_go_on_as_those_of_http_1_1(tmp_path: Path) 
         received.append(await wire.head())
         await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
         stream_id = client.request(post(b"/", (b"trailer", b"x-sum")), b"hello", ends=False)
         client.h2.send_headers(
             stream_id, [(b"x-sum", b"1"), (b"host", b"evil"), (b"x-forwarded-for", b"6.6.6.6")], True
@@ -384,9 +372,7 @@ async def test_expect_100_continue_is_passed_on_and_answered(tmp_path: Path) -> 
         await wire.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" + await wire.exactly(5))
 
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
         stream_id = client.request(post(b"/", (b"expect", b"100-continue"), (b"content-length", b"5")), ends=False)
         response = client.responses[stream_id]
         await client.until(lambda: response.interims)
@@ -405,9 +391,7 @@ async def test_origin_that_does_not_read_an_upload_stops_its_client_only(tmp_pat
                 await asyncio.Event().wait()
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
         stream_id = client.request(post(), ends=False)
         sent = 0
 
@@ -457,9 +441,7 @@ def sends(*pieces: bytes, closes: bool = False):  # type: ignore[no-untyped-def]
 async def test_early_hints_reach_the_client(tmp_path: Path) -> None:
     hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
     script = sends(hints, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
         response = await client.exchange(get())
         assert response.interims == [[(b":status", b"103"), (b"link", b"</a.css>; rel=preload")]]
         assert response.content == b"ok"
@@ -470,9 +452,7 @@ async def test_chunked_response_with_trailers(tmp_path: Path, te: bool) -> None:
     script = sends(
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\ngrpc-status: 0\r\n\r\n"
     )
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
         for _ in range(6):
             response = await client.exchange(get(b"/", *([(b"te", b"trailers")] if te else [])))
             assert (response.status, response.content) == (200, b"abcde")
@@ -492,9 +472,7 @@ async def test_chunked_response_with_trailers(tmp_path: Path, te: bool) -> None:
 async def test_response_without_content(
     tmp_path: Path, method: bytes, answer: bytes, fields: tuple[bytes, bytes] | None
 ) -> None:
-    async with origin(sends(answer)) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(sends(answer), tmp_path) as (_, proxy), http2_client(proxy) as client:
         for _ in range(3):
             response = await client.exchange(get(method=method))
             assert response.fields[0][1] == answer[9:12]
@@ -504,45 +482,35 @@ async def test_response_without_content(
 
 async def test_response_until_the_origins_end(tmp_path: Path) -> None:
     script = sends(b"HTTP/1.1 200 OK\r\n\r\nabc", b"def", closes=True)
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
         response = await client.exchange(get())
         assert (response.content, response.ended) == (b"abcdef", True)
 
 
 async def test_response_that_the_origin_breaks_off_is_reset(tmp_path: Path) -> None:
     script = sends(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nabc", closes=True)
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
         response = await client.exchange(get())
         assert (response.reset, response.ended) == (ErrorCode.INTERNAL_ERROR, False)
         assert not client.is_closed
 
 
 async def test_origin_that_answers_nothing_is_502(tmp_path: Path) -> None:
-    async with origin(sends(closes=True)) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(sends(closes=True), tmp_path) as (_, proxy), http2_client(proxy) as client:
         response = await client.exchange(get())
         assert (response.status, orjson.loads(response.content)["code"]) == (502, "origin_down")
 
 
 async def test_switching_protocols_is_refused(tmp_path: Path) -> None:
     script = sends(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
         assert (await client.exchange(get())).status == 502
 
 
 async def test_large_responses_of_many_streams_arrive_whole(tmp_path: Path) -> None:
     body = Random(1).randbytes(1_500_000)
     script = sends(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
         streams = [client.request(get(b"/%d" % number)) for number in range(10)]
         for stream_id in streams:
             assert (await client.response(stream_id)).content == body
@@ -551,9 +519,7 @@ async def test_large_responses_of_many_streams_arrive_whole(tmp_path: Path) -> N
 async def test_stream_that_is_not_read_stops_only_itself(tmp_path: Path) -> None:
     body = bytes(3_000_000)
     script = sends(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy, window=10_000) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy, window=10_000) as client:
         slow = client.responses[client.request(get())]
         await client.until(lambda: len(slow.content) == 10_000)
         (connection,) = proxy.worker.connections
@@ -580,9 +546,7 @@ async def test_reset_of_a_stream_cancels_its_exchange(tmp_path: Path) -> None:
         else:
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
         slow = client.request(get(b"/slow"))
         await until(lambda: asked)  # before that, the connection to the origin would be kept for others
         client.h2.reset_stream(slow, ErrorCode.CANCEL)
@@ -599,9 +563,7 @@ async def test_end_of_the_connection_cancels_all_exchanges(tmp_path: Path) -> No
         asked.append(await wire.head())
         ends.append(await wire.rest())
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy):
         async with http2_client(proxy) as client:
             for number in range(5):
                 client.request(get(b"/%d" % number))
@@ -619,9 +581,7 @@ async def test_end_of_a_hundred_exchanges_takes_several_turns_of_the_loop(tmp_pa
         await wire.rest()
 
     settings: dict[str, Any] = {"FRONTAGE_EDGE_ORIGIN_CONNECTIONS": "1000"}
-    async with origin(script) as there, edge(tmp_path, **settings) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path, **settings) as (_, proxy):
         async with http2_client(proxy) as client:
             for number in range(100):
                 client.request(get(b"/%d" % number))
@@ -651,9 +611,7 @@ async def test_end_of_a_hundred_exchanges_takes_several_turns_of_the_loop(tmp_pa
 
 
 async def test_rapid_reset_ends_the_connection_and_is_counted(tmp_path: Path) -> None:
-    async with origin(answer_each) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(answer_each, tmp_path) as (_, proxy), http2_client(proxy) as client:
         await client.exchange(get())
         for _ in range(200):
             stream_id = client.request(get())
@@ -704,8 +662,7 @@ async def test_draining_announces_the_end_twice(tmp_path: Path) -> None:
     script = SlowOrigin()
     async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
         proxy.worker.final_goaway_seconds = 0.0
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+        enrol(proxy, there)
         slow = client.request(get(b"/slow"))
         await until(lambda: script.asked)
         proxy.worker.drain()
@@ -720,8 +677,7 @@ async def test_draining_announces_the_end_twice(tmp_path: Path) -> None:
 async def test_requests_are_served_until_the_end_is_announced_finally(tmp_path: Path) -> None:
     async with origin(SlowOrigin()) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
         proxy.worker.final_goaway_seconds = 3600.0  # it does not come here
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+        enrol(proxy, there)
         assert (await client.exchange(get())).content == b"ok"
         proxy.worker.drain()
         await client.until(lambda: client.goaways == [2**31 - 1])
@@ -766,9 +722,7 @@ async def test_slow_upload_is_not_a_slow_head(tmp_path: Path) -> None:
         "FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS": "2",
         "FRONTAGE_EDGE_IDLE_TIMEOUT_SECONDS": "1",
     }
-    async with origin(recorder) as there, edge(tmp_path, **settings) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(recorder, tmp_path, **settings) as (_, proxy), http2_client(proxy) as client:
         await client.exchange(get())  # settings are acknowledged
         stream_id = client.request(post(b"/", (b"content-length", b"40")), ends=False)
         client.send_raw(frames.header(frames.DATA, frames.END_STREAM, stream_id, 40))
@@ -780,9 +734,7 @@ async def test_slow_upload_is_not_a_slow_head(tmp_path: Path) -> None:
 
 async def test_stalled_upload_is_408(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS": "1"}
-    async with origin(Recorder()) as there, edge(tmp_path, **settings) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(Recorder(), tmp_path, **settings) as (_, proxy), http2_client(proxy) as client:
         await client.exchange(get())
         stream_id = client.request(post(b"/", (b"content-length", b"40")), ends=False)
         client.send_raw(frames.frame(frames.DATA, frames.END_STREAM, stream_id, b"x" * 40)[:20])
@@ -801,9 +753,7 @@ async def test_client_that_says_nothing_is_closed(tmp_path: Path) -> None:
 async def test_response_that_the_client_never_takes_is_reset(tmp_path: Path) -> None:
     script = sends(b"HTTP/1.1 200 OK\r\nContent-Length: 30000\r\n\r\n" + bytes(30_000))
     settings: dict[str, Any] = {"FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS": "1"}
-    async with origin(script) as there, edge(tmp_path, **settings) as proxy, http2_client(proxy, window=10) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path, **settings) as (_, proxy), http2_client(proxy, window=10) as client:
         response = await client.exchange(get())
         assert (response.reset, len(response.content)) == (ErrorCode.CANCEL, 10)
         assert not client.is_closed
@@ -812,9 +762,7 @@ async def test_response_that_the_client_never_takes_is_reset(tmp_path: Path) -> 
 @pytest.mark.parametrize("size", [30_000, 3_000_000], ids=["whole", "paused"])
 async def test_first_deadline_of_a_response_that_the_client_does_not_take_resets_it(tmp_path: Path, size: int) -> None:
     script = sends(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (size, bytes(size)))
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy, window=10) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy, window=10) as client:
         response = client.responses[client.request(get())]
         await client.until(lambda: len(response.content) == 10)
         (connection,) = proxy.worker.connections
@@ -831,9 +779,7 @@ async def test_origin_that_is_silent_is_504(tmp_path: Path) -> None:
         await wire.rest()
 
     settings: dict[str, Any] = {"FRONTAGE_EDGE_ORIGIN_TIMEOUT_SECONDS": "1"}
-    async with origin(script) as there, edge(tmp_path, **settings) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path, **settings) as (_, proxy), http2_client(proxy) as client:
         assert (await client.exchange(get())).status == 504
 
 
@@ -868,9 +814,7 @@ async def test_one_connection_has_a_fair_share_of_an_origin(tmp_path: Path) -> N
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
     settings: dict[str, Any] = {"FRONTAGE_EDGE_ORIGIN_CONNECTIONS": "10"}
-    async with origin(script) as there, edge(tmp_path, **settings) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path, **settings) as (there, proxy), http2_client(proxy) as client:
         streams = [client.request(get(b"/%d" % number)) for number in range(50)]
         await until(lambda: len(there.connections) == FAIR_EXCHANGES)
         async with http2_client(proxy) as other:
@@ -893,9 +837,7 @@ async def test_waiting_stream_can_be_reset(tmp_path: Path) -> None:
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
     settings: dict[str, Any] = {"FRONTAGE_EDGE_ORIGIN_CONNECTIONS": "2"}
-    async with origin(script) as there, edge(tmp_path, **settings) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path, **settings) as (there, proxy), http2_client(proxy) as client:
         streams = [client.request(post(b"/", (b"content-length", b"2")), b"ok") for _ in range(20)]
         await until(lambda: len(there.connections) == 2)
         for stream_id in streams[10:]:
@@ -909,9 +851,7 @@ async def test_waiting_stream_can_be_reset(tmp_path: Path) -> None:
 
 
 async def test_hundreds_of_requests_at_once_leave_the_loop_to_others(tmp_path: Path) -> None:
-    async with origin(answer_each) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(answer_each, tmp_path) as (_, proxy), http2_client(proxy) as client:
         for _ in range(5):
             streams = [client.request(get(b"/%d" % number, *BROWSER)) for number in range(100)]
             for stream_id in streams:
@@ -920,9 +860,7 @@ async def test_hundreds_of_requests_at_once_leave_the_loop_to_others(tmp_path: P
 
 async def test_access_log_states_the_protocol(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
-    async with origin(answer_each) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(answer_each, tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as (_, proxy):
         async with http2_client(proxy) as client:
             for _ in range(2):
                 await client.exchange(get(b"/a?secret"))
@@ -938,9 +876,7 @@ async def test_access_log_states_the_protocol(tmp_path: Path) -> None:
 
 
 async def test_exchanges_are_counted_by_protocol(tmp_path: Path) -> None:
-    async with origin(answer_each) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(answer_each, tmp_path) as (_, proxy), http2_client(proxy) as client:
         plain = await proxy.connect()
         await plain.send(b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n")
         await plain.response()
@@ -955,9 +891,7 @@ async def test_exchanges_are_counted_by_protocol(tmp_path: Path) -> None:
 async def test_urgent_response_overtakes_when_the_client_is_slow(tmp_path: Path) -> None:
     body = bytes(400_000)
     script = sends(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-    async with origin(script) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
         lazy = [client.request(get(b"/%d" % n, (b"priority", b"u=7"))) for n in range(3)]
         urgent = client.request(get(b"/urgent", (b"priority", b"u=0")))
         assert (await client.response(urgent)).content == body
@@ -967,9 +901,7 @@ async def test_urgent_response_overtakes_when_the_client_is_slow(tmp_path: Path)
 
 async def test_grpc_shaped_request_gets_a_clear_answer(tmp_path: Path) -> None:
     """An origin of HTTP/1.1 sees a POST; what it answers comes back."""
-    async with origin(Recorder()) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
-        proxy.replica.enrol("shop.example.com", there.url)
-        proxy.change()
+    async with served(Recorder(), tmp_path) as (_, proxy), http2_client(proxy) as client:
         fields = post(b"/pkg.Service/Call", (b"content-type", b"application/grpc"), (b"te", b"trailers"))
         response = await client.exchange(fields, b"\0\0\0\0\x05hello")
         assert (response.status, response.content) == (200, b"\0\0\0\0\x05hello")
