@@ -18,6 +18,7 @@ from common.db.migrate import migrate
 from common.db.session import Connection, open_session
 from common.postgres import EmbeddedPostgres, running_dsn
 from common.secrets import load_keyring
+from tests import rows
 from tests.acceptance.held_clients import Domain, Tunnel, an_origin, upload
 from tests.component.edge_process import EdgeProcess, is_alive
 from tests.tls_parts import the_ca
@@ -68,16 +69,7 @@ async def a_connection(state_dir: Path) -> AsyncIterator[Connection]:
 
 
 async def power(connection: Connection, origin: int) -> None:
-    await connection.execute(
-        "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
-        " values ('app', 'app', 'app.example', '', '') on conflict do nothing"
-    )
-    await connection.execute(
-        "insert into domains (domain, product, application_id, application_url) values ($1, 'power', 'app', $2)"
-        " on conflict (domain, product) do update set application_url = excluded.application_url",
-        NAME,
-        f"http://127.0.0.1:{origin}/",
-    )
+    await rows.power(connection, NAME, f"http://127.0.0.1:{origin}/")
 
 
 async def certify(connection: Connection, state_dir: Path) -> None:

@@ -14,6 +14,7 @@ from common.db import orders
 from common.db.pool import Database
 from common.secrets import Keyring
 from monitor.certificates.issuer import IssuanceFailed
+from tests import rows
 from tests.component.edge_process import EdgeProcess
 from tests.waiting import until_equal
 
@@ -40,15 +41,7 @@ async def pebble(tmp_path: Path, edge: EdgeProcess) -> AsyncIterator[Pebble]:
 
 async def enrol(database: Database, domain: str = DOMAIN) -> None:
     async with database.transaction() as connection:
-        await connection.execute(
-            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
-            " values ('app', 'app', 'app.example', '', '') on conflict do nothing"
-        )
-        await connection.execute(
-            "insert into domains (domain, product, application_id, application_url)"
-            " values ($1, 'power', 'app', 'https://origin.example/')",
-            domain,
-        )
+        await rows.power(connection, domain, "https://origin.example/")
         await orders.request_order(connection, domain, "app", hold_seconds=10)
 
 

@@ -29,6 +29,7 @@ from common.db.secrets_canary import ensure_canary
 from common.probe import PROBE_PATH, probe_answer
 from common.secrets import Keyring, create_key_file, load_keyring, read_key_file
 from common.settings import Settings, load
+from tests import rows
 from tests.integration.cli.frontage import environment, run
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -161,10 +162,7 @@ async def test_overdue_work_is_no_ok(database: Database, tmp_path: Path) -> None
     settings = settings_of(tmp_path)
     assert [each.state for each in await check_work(settings, database)] == [FindingState.OK]
     async with database.transaction() as connection:
-        await connection.execute(
-            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
-            " values ('a', 'a', 'a.example', '', '')"
-        )
+        await rows.add_application(connection, "a")
         await connection.execute(
             "insert into orders (domain, application_id, state, hold_until, due_at)"
             " values ('shop.example', 'a', 'running', now(), now() - interval '10 minutes')"
@@ -296,14 +294,7 @@ async def examine_nodes(opened: Database) -> list[Finding]:
 
 async def add_domain(opened: Database) -> None:
     async with opened.transaction() as connection:
-        await connection.execute(
-            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
-            " values ('app', 'app', 'app.example', '', '')"
-        )
-        await connection.execute(
-            "insert into domains (domain, product, application_id, application_url)"
-            " values ('shop.test', 'power', 'app', 'http://192.0.2.1/')"
-        )
+        await rows.power(connection, "shop.test", "http://192.0.2.1/")
 
 
 async def test_nothing_that_runs_is_noted_before_there_is_a_domain_and_broken_then(database: Database) -> None:

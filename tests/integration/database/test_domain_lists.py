@@ -12,7 +12,7 @@ from common.db import domain_pages
 from common.db.domain_pages import DomainPage
 from common.db.domains import Product, Status
 from common.db.pool import Connection, Database
-from tests.integration.replica.parts import add_application
+from tests.rows import add_application
 
 OTHER = "other"
 APPLICATION = "app"

@@ -12,7 +12,8 @@ import pytest
 from common.db import feed
 from common.db.pool import Connection, Database
 from common.db.session import open_session
-from tests.integration.replica.parts import add_application, add_routes, checksum, feed_contents
+from tests.integration.replica.parts import add_routes, checksum, feed_contents
+from tests.rows import add_application
 from tests.waiting import let_run
 
 

@@ -17,6 +17,7 @@ from common.db.pool import Database, SessionTimeouts, open_pool
 from common.db.session import open_session
 from common.errors import DatabaseUnavailable
 from common.postgres import EmbeddedPostgres
+from tests import rows
 from tests.integration.postgres.running import frozen
 from tests.integration.replica import parts
 from tests.waiting import until
@@ -83,7 +84,7 @@ async def test_closing_a_pool_does_not_wait_for_a_frozen_server(server: Server) 
 async def test_replica_serves_through_a_frozen_postgres_and_follows_on(server: Server, tmp_path: Path) -> None:
     writer = await open_session(server.dsn, "writer")
     try:
-        await parts.add_application(writer)
+        await rows.add_application(writer)
         await parts.add_routes(writer, ["before.example"])
         replicator = parts.make_replicator(server.dsn, tmp_path, timeouts=HASTY)
         async with parts.running(replicator):

@@ -18,6 +18,7 @@ from common.db.listener import Listener
 from common.db.pool import Database, SessionTimeouts, open_pool
 from common.db.session import open_session
 from common.errors import DatabaseUnavailable, OperatorError
+from tests import rows
 from tests.integration.cli.frontage import environment, run
 from tests.integration.replica import parts
 from tests.waiting import until
@@ -96,7 +97,7 @@ async def test_a_listener_passes_over_a_silent_server(dsn: str, database: Databa
 async def test_an_edge_follows_past_a_silent_server(dsn: str, silent: int, tmp_path: Path) -> None:
     writer = await open_session(dsn, "writer")
     try:
-        await parts.add_application(writer)
+        await rows.add_application(writer)
         await parts.add_routes(writer, ["a.example"])
         replicator = parts.make_replicator(after(dsn, silent), tmp_path)
         async with parts.running(replicator):

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from common.db.listener import Listener
 from common.db.pool import Database
-from tests.integration.replica.parts import add_application
+from tests.rows import add_application
 
 NAME = "listener under test"
 

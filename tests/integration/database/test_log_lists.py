@@ -7,7 +7,7 @@ import pytest
 from bench.blocks import count_blocks
 from common.db import domain_totals, events
 from common.db.pool import Database
-from tests.integration.replica.parts import add_application
+from tests.rows import add_application
 
 ROWS = 20_000
 FEW_BLOCKS = 60

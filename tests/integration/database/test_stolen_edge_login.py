@@ -25,7 +25,8 @@ from common.origin_faults import OriginIdentity
 from common.postgres import EmbeddedPostgres
 from common.traffic import FIGURES, TrafficKey, TrafficReport, add_up
 from tests.conftest import execute_at
-from tests.integration.replica.parts import add_application, add_routes
+from tests.integration.replica.parts import add_routes
+from tests.rows import add_application
 from tests.timeouts import UNHURRIED
 from tests.waiting import SECONDS
 

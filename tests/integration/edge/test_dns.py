@@ -16,6 +16,7 @@ import pytest
 from bench.lab.ports import free_ports
 from common.db.pool import Database
 from common.secrets import load_keyring
+from tests import rows
 from tests.component.edge_process import EdgeProcess, ask
 from tests.integration.edge.test_role import NOWHERE
 from tests.waiting import until
@@ -52,10 +53,7 @@ async def answers(edge: EdgeProcess, code: dns.rcode.Rcode, *values: str) -> boo
 
 async def set_values(database: Database, *values: str) -> None:
     async with database.transaction() as connection:
-        await connection.execute(
-            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
-            " values ('app', 'app', 'app.example', '', '') on conflict do nothing"
-        )
+        await rows.add_application(connection)
         await connection.execute(
             "insert into acme_delegations (label, application_id, domain, challenge_values)"
             " values ($1, 'app', 'shop.customer.example', $2)"

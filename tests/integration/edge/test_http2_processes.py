@@ -15,6 +15,7 @@ from common.db.applications import update_application
 from common.db.pool import Database
 from common.domain_settings import DomainSettings
 from common.secrets import load_keyring
+from tests import rows
 from tests.component.edge_process import EdgeProcess, is_alive
 from tests.component.http2_peers import Http2Client, get, secure_client
 from tests.integration.edge.test_role import an_origin
@@ -39,10 +40,7 @@ async def edge(tmp_path: Path, dsn: str) -> AsyncIterator[EdgeProcess]:
 async def power(database: Database, dsn: str, edge: EdgeProcess, origin: int) -> None:
     """Enrol the domain with a certificate."""
     async with database.transaction() as connection:
-        await connection.execute(
-            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
-            " values ('app', 'app', 'app.example', '', '')"
-        )
+        await rows.add_application(connection)
     chain, key = the_ca().issue(DOMAIN)
     url = f"http://127.0.0.1:{origin}/"
     keyring = load_keyring(edge.state_dir / "master.key")

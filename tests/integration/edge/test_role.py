@@ -23,6 +23,7 @@ from common.db.edge_nodes import EdgeDescription
 from common.db.pool import Database
 from common.secrets import load_keyring
 from common.traffic import requests_of
+from tests import rows
 from tests.component.edge_process import EdgeProcess, exchange, is_alive
 from tests.waiting import SECONDS, until, until_equal
 
@@ -55,16 +56,7 @@ async def an_origin(name: str, released: asyncio.Event | None = None) -> AsyncIt
 
 async def power(database: Database, origin: int) -> None:
     async with database.transaction() as connection:
-        await connection.execute(
-            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
-            " values ('app', 'app', 'app.example', '', '') on conflict do nothing"
-        )
-        await connection.execute(
-            "insert into domains (domain, product, application_id, application_url) values ($1, 'power', 'app', $2)"
-            " on conflict (domain, product) do update set application_url = excluded.application_url",
-            DOMAIN,
-            f"http://127.0.0.1:{origin}/",
-        )
+        await rows.power(connection, DOMAIN, f"http://127.0.0.1:{origin}/")
 
 
 @pytest.fixture

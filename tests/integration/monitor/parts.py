@@ -25,6 +25,7 @@ from monitor.certificates.phases import Phases
 from monitor.certificates.rehearsal import Rehearse, rehearse_nothing
 from monitor.certificates.revoking import Revoking
 from monitor.claims import Queue, Runner
+from tests import rows
 from tests.waiting import SECONDS, until
 
 APPLICATION = "app-one"
@@ -115,11 +116,7 @@ class HastyRandom(Random):
 
 async def add_application(database: Database, application_id: str = APPLICATION) -> None:
     async with database.transaction() as connection:
-        await connection.execute(
-            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
-            " values ($1, $1, $1, '', '')",
-            application_id,
-        )
+        await rows.add_application(connection, application_id)
 
 
 async def power(

@@ -18,6 +18,7 @@ from common.db.session import Connection, open_session
 from common.errors import DatabaseUnavailable
 from common.metrics import Family
 from monitor.retention import Retention
+from tests import rows
 from tests.query_plans import nodes
 from tests.timeouts import UNHURRIED
 
@@ -27,10 +28,7 @@ APPLICATION = "app"
 @pytest.fixture
 async def connection(dsn: str) -> AsyncIterator[Connection]:
     session = await open_session(dsn, "frontage tests", UNHURRIED)
-    await session.execute(
-        "insert into applications (id, name, cname_target, client_secret, webhook_secret) values ($1, $1, $1, '', '')",
-        APPLICATION,
-    )
+    await rows.add_application(session, APPLICATION)
     yield session
     session.terminate()
 

@@ -87,13 +87,6 @@ async def assert_equal(replicator: Replicator, connection: Connection) -> Head:
     return head
 
 
-async def add_application(connection: Connection, application_id: str = "app") -> None:
-    await connection.execute(
-        "insert into applications (id, name, cname_target, client_secret, webhook_secret) values ($1, $1, $1, '', '')",
-        application_id,
-    )
-
-
 async def add_routes(connection: Connection, domains: list[str], application_id: str = "app") -> None:
     await connection.execute(
         "insert into domains (domain, product, application_id, application_url)"

@@ -10,13 +10,14 @@ from common import logs
 from common.db.session import open_session
 from tests.captured_logs import capture_logs
 from tests.integration.replica import parts
+from tests.rows import add_application
 from tests.waiting import until
 
 
 async def test_applied_changes_are_logged_at_debug(dsn: str, tmp_path: Path) -> None:
     writer = await open_session(dsn, "writer")
     try:
-        await parts.add_application(writer)
+        await add_application(writer)
         replicator = parts.make_replicator(dsn, tmp_path)
         with patch.object(logs._output, "least_level", logging.DEBUG), capture_logs() as lines:
             async with parts.running(replicator):

@@ -19,10 +19,11 @@ from common.db.pool import Connection, Database
 from common.errors import OperatorError
 from edge.replica.directory import replica_path
 from edge.replica.reader import ReplicaReader
+from tests.rows import add_application
 from tests.waiting import until, until_equal
 
 from . import dying, parts
-from .parts import add_application, add_routes, assert_equal, make_replicator, running
+from .parts import add_routes, assert_equal, make_replicator, running
 
 ROOT = Path(__file__).resolve().parents[3]
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"

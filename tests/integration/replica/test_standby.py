@@ -19,7 +19,8 @@ from common.db.pool import Database, open_pool
 from common.db.session import open_session
 from common.errors import OperatorError
 from edge.replica.replicator import Replicator
-from tests.integration.replica.parts import add_application, add_routes, assert_equal, make_replicator, running
+from tests.integration.replica.parts import add_routes, assert_equal, make_replicator, running
+from tests.rows import add_application
 from tests.timeouts import UNHURRIED
 from tests.waiting import until
 
