@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Any, Self
 
 import orjson
@@ -26,7 +25,6 @@ class ReceivedRequest:
     path: str
     headers: dict[str, str]
     body: str
-    received_at: datetime
 
     def json(self) -> Any:
         """Return the body, decoded."""
@@ -84,7 +82,7 @@ class WebhookSink:
         headers = {name.lower(): value for name, value in request.headers.items()}
         body = (await request.read()).decode("utf-8", "replace")
         async with self._arrived:
-            delivery = ReceivedRequest(request.path, headers, body, datetime.now(UTC))
+            delivery = ReceivedRequest(request.path, headers, body)
             self.deliveries.append(delivery)
             self._arrived.notify_all()
         return await self._answer(request, delivery)

@@ -15,7 +15,6 @@ from common.errors import FenceLost
 from . import parts
 from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION
 
-WORKERS = 2
 steps = st.one_of(
     st.tuples(st.just("power"), st.sampled_from([APPLICATION, OTHER_APPLICATION])),
     st.tuples(st.sampled_from(["remove", "lapse", "come due"]), st.just("")),
