@@ -12,10 +12,8 @@ import typer
 from api.cli.printing import AsJson, print_result
 
 if TYPE_CHECKING:
-    from common.db.checks import Backlog
-    from common.db.monitor_health import MonitorHealth
-    from common.db.session import Connection
-    from common.secrets import Keyring
+    from api.cli.services import CommandServices
+    from common.db.status import InstallationStatus
 
 app = typer.Typer(help="Alarms of monitored domains that are held back.", no_args_is_help=True)
 
@@ -25,16 +23,16 @@ _HOURS = 1.0
 @app.command()
 def show(as_json: AsJson = False) -> None:
     """Print how many domains' alarms are held back, and whether the checks are healthy."""
-    from api.cli.database import run_in_database
-    from common.db import checks, monitor_health
+    from api.cli.services import run_with_services
 
-    async def work(connection: Connection, _: Keyring) -> tuple[Backlog, MonitorHealth]:
-        return await checks.measure_backlog(connection), await monitor_health.read(connection)
+    async def work(services: CommandServices) -> InstallationStatus:
+        return await services.installation.read()
 
-    backlog, health = run_in_database(work)
+    status = run_with_services(work)
+    held, health = status.alarms_held, status.checks
     state = "the checks are well" if health.is_healthy else f"the checks are not well: {health.reason}"
-    shown = {"held": backlog.held, "isHealthy": health.is_healthy, "reason": health.reason}
-    print_result(shown, f"alarms of {backlog.held} domains are held back\n{state}", as_json=as_json)
+    shown = {"held": held, "isHealthy": health.is_healthy, "reason": health.reason}
+    print_result(shown, f"alarms of {held} domains are held back\n{state}", as_json=as_json)
 
 
 @app.command()
@@ -43,7 +41,7 @@ def release(as_json: AsJson = False) -> None:
 
     For an hour from now, alarms go out whatever their number.
     """
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
     async def work(services: CommandServices) -> int:
