@@ -179,10 +179,21 @@ export function canUndo(flow) {
   return Boolean(flow?.written?.length) && !["undoing", "undone", "applying"].includes(/** @type {Flow} */ (flow).state);
 }
 
-/** Whether the provider has refused the credentials, and nothing is written: others can be tried at once. @param {Flow} flow */
-export function wantsCredentials(flow) {
+/** The fields in which a person types where their own name server is. */
+export const ADDRESS_FIELDS = ["server", "pdns_server"];
+
+/** What the API says where such an address leads nowhere. */
+export const ADDRESS_FAILURES = ["provider_unreachable", "address_refused"];
+
+/**
+ * Whether the provider has refused the credentials, and nothing is written: others can be tried at once.
+ * @param {Flow} flow @param {Record<string, string>} typed what is no secret
+ */
+export function wantsCredentials(flow, typed) {
   const isUntouched = !(flow.written ?? []).some(({ status }) => status === "written");
-  return flow.state === "halted" && isUntouched && ["wrong_token", "not_allowed"].includes(flow.error?.code);
+  const hasAddress = ADDRESS_FIELDS.some((name) => typed[name]);
+  const codes = ["wrong_token", "not_allowed", ...(hasAddress ? ADDRESS_FAILURES : [])];
+  return flow.state === "halted" && isUntouched && codes.includes(flow.error?.code);
 }
 
 /** Whether the person has something left to do: a page that is loaded again goes on there. @param {Flow} flow */

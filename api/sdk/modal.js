@@ -418,7 +418,7 @@ export class Modal {
     }
     const way = flow.ways?.find((each) => each.way === flow.way);
     // The flow's event may come before the answer: then the form is there, and what was typed into it stays.
-    if ((moved || isAnswer) && wantsCredentials(flow) && way?.fields?.length) {
+    if ((moved || isAnswer) && wantsCredentials(flow, this.kept) && way?.fields?.length) {
       this.chosenWay = way;
       this.error = new FrontageError("refused", flow.error.message, { apiCode: `credentials_${flow.error.code}` });
       this.#view = "credentials";

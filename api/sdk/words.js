@@ -114,6 +114,7 @@ export const ENGLISH = Object.freeze({
   token_paste: "Paste it here.",
   token_forgotten: "It is used for these changes only, and is neither stored nor logged. You can delete it afterwards.",
   token_empty: "This field is needed.",
+  address_silent: "Nothing answers at this address. Check that it is typed right.",
   token_wrong: "{provider} does not accept this. Check that it was copied whole and allows changes of {domain}.",
   credential_key_name: "Name of the TSIG key",
   credential_key_secret: "Secret of the key (base64)",

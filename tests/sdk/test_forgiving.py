@@ -62,6 +62,33 @@ async def test_a_wrong_credential_leads_back_to_the_form_and_keeps_what_is_no_se
     assert await page.evaluate("window.steps.filter(step => step === 'halted')") == []
 
 
+async def test_an_address_at_which_nothing_answers_is_marked_and_can_be_corrected(chromium: Browser) -> None:
+    server = {"name": "server", "label": "Primary server", "isSecret": False, "isRequired": False}
+    own_server = OWN_SERVER | {"fields": [*OWN_SERVER["fields"], server]}
+    page, api = await opened_at(chromium, PLANNED | {"ways": [WAYS[0], own_server, WAYS[-1]]}, "way")
+    await page.locator("[data-way=dynamic_update]").click()
+    unreachable = {"code": "provider_unreachable", "message": "The name server did not answer."}
+    api.on["apply"] = {"state": "halted", "way": "dynamic_update", "error": unreachable}
+    for name, value in (("key_name", "frontage."), ("key_secret", "cmlnaHQ="), ("server", "ns1.custmer.example")):
+        await page.locator(f"[name={name}]").fill(value)
+    await page.keyboard.press("Enter")
+    address = page.locator("[name=server]")
+    await expect(address).to_have_attribute("aria-invalid", "true")
+    await expect(page.get_by_role("alert").filter(has_text="Nothing answers at this address")).to_be_visible()
+    await expect(address).to_be_focused()
+    await expect(address).to_have_value("ns1.custmer.example")
+    await expect(page.locator("[name=key_name]")).to_have_value("frontage.")
+    await expect(page.locator("[name=key_secret]")).not_to_have_attribute("aria-invalid", "true")
+    api.on["plan"] = {"state": "planned", "error": None}
+    api.on["apply"] = {"state": "propagating", "records": LIVE, "error": None}
+    await address.fill("ns1.customer.example")
+    await page.locator("[name=key_secret]").fill("cmlnaHQ=")
+    await page.keyboard.press("Enter")
+    await shows(page, "records")
+    servers = [body["credentials"]["server"] for body in api.bodies("/apply")]
+    assert servers == ["ns1.custmer.example", "ns1.customer.example"]
+
+
 async def test_a_refusal_whose_event_comes_before_its_answer_keeps_what_is_typed(chromium: Browser) -> None:
     page, api = await typed_key(chromium, REFUSED, answers=False)
     secret = page.locator("[name=key_secret]")

@@ -1,6 +1,14 @@
 /** The fields that a way needs: a token, or a key. What is typed there is sent once and kept nowhere. */
 
 import { el, icon } from "../elements.js";
+import { ADDRESS_FAILURES, ADDRESS_FIELDS } from "../flow.js";
+
+/** The words for a refusal, by its code. @type {Record<string, string>} */
+const REFUSAL_WORDS = {
+  missing: "failure_credentials_missing",
+  provider_unreachable: "address_silent",
+  address_refused: "failure_address_refused",
+};
 
 /**
  * @param {import("../modal.js").Modal} modal
@@ -53,14 +61,17 @@ export function credentialFields(modal, way) {
       el("div", { class: "field" }, el("label", { for: `credential-${number}` }, labelOf(words, field)), inputs[number], problems[number]),
     ),
   );
-  const marked = Math.max(0, wanted.findIndex(({ isSecret }) => isSecret));
   /** What the provider or the API has refused, beside the field that is to be typed again. */
   const showRefusal = () => {
     const { apiCode = "" } = modal.error ?? {};
     if (inputs.length > 0 && apiCode.startsWith("credentials")) {
-      const key = apiCode === "credentials_missing" ? "failure_credentials_missing" : "token_wrong";
+      const failure = apiCode.replace(/^credentials_/, "");
+      const isMarked = ADDRESS_FAILURES.includes(failure)
+        ? (/** @type {any} */ { name }) => ADDRESS_FIELDS.includes(name)
+        : (/** @type {any} */ { isSecret }) => isSecret;
+      const marked = Math.max(0, wanted.findIndex(isMarked));
       const values = { domain: modal.flow?.domain ?? "", provider: way.provider ?? (modal.providerName || words.of("your_server")) };
-      show(marked, words.of(key, values));
+      show(marked, words.of(REFUSAL_WORDS[failure] ?? "token_wrong", values));
       modal.error = null;
       inputs[marked].focus();
     }
