@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from common.db import events
+from common.db.applications import update_application
+from tests.integration.api.secured import serve_origin
 from tests.integration.dashboard.conftest import Dashboard
 
+ORIGIN = "The origin answers"
 STEPS = {
     "Your server calls the API": False,
     "The first domain": False,
@@ -14,7 +17,13 @@ STEPS = {
 
 
 def steps(page: str) -> dict[str, bool]:
-    return {step: f'{step}</strong><span class="visually-hidden">: done' in page for step in STEPS}
+    return {step: is_done(page, step) for step in STEPS}
+
+
+def is_done(page: str, step: str) -> bool:
+    """Whether a step that is there is ticked."""
+    assert f"{step}<" in page
+    return f'{step}</strong><span class="visually-hidden">: done' in page
 
 
 async def test_first_steps_tick_themselves(dashboard: Dashboard) -> None:
@@ -34,6 +43,22 @@ async def test_first_steps_tick_themselves(dashboard: Dashboard) -> None:
             partner.id,
         )
     assert steps((await browser.get(checks)).text) == dict.fromkeys(STEPS, True)
+
+
+async def test_the_origin_is_ticked_once_it_is_set_and_answers(dashboard: Dashboard) -> None:
+    async def set_origin(url: str) -> bool:
+        async with dashboard.service.database.transaction() as connection:
+            await update_application(connection, partner.id, application_url=url)
+        return is_done((await browser.get(checks)).text, ORIGIN)
+
+    ours = await dashboard.organisation("Ours")
+    partner = await dashboard.partner(ours)
+    browser = await dashboard.signed_in("dev@x.test", ours)
+    checks = f"/dashboard/applications/{partner.id}/checks"
+    assert not is_done((await browser.get(checks)).text, ORIGIN), "it has none"
+    assert not await set_origin("http://127.0.0.1:1")
+    async with serve_origin() as origin:
+        assert await set_origin(origin.url)
 
 
 async def test_programs_have_the_applications_own_id(dashboard: Dashboard) -> None:
