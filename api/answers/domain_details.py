@@ -78,6 +78,8 @@ class DomainDetails(TypedDict):
     """The application's notes; empty where it keeps none."""
     visitors: VisitorRules | None
     """Who may visit, how often, and over which TLS; null without such rules."""
+    test: bool
+    """Its application is for tests: the certificate is the internal authority's."""
     responsePolicy: DomainResponsePolicy | None
     """What responses carry before what the application states; null where all of it is the application's."""
 
@@ -94,6 +96,7 @@ def details(domain: ListedDomain) -> DomainDetails:
         "certificate": certificate,
         "metadata": {**(domain.metadata or {})},
         "visitors": _visitors(domain.visitors),
+        "test": domain.is_test,
         "responsePolicy": _response_policy(domain.response_policy),
     }
 

@@ -27,6 +27,8 @@ class AnyEvent(TypedDict):
     application_id: str
     occurred_at: str
     """An ISO 8601 time in UTC; deliveries and replays may be later."""
+    test: NotRequired[Literal[True]]
+    """There for an application for tests, and for no other."""
 
 
 class DomainEvent(AnyEvent):

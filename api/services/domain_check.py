@@ -89,7 +89,7 @@ class DomainCheckService:
     ) -> DomainCheck:
         """Check a domain. Raises: `Refused`."""
         hosts = certificate_hosts if wants_conflicts else frozenset[str]()
-        needs = await find_certificate_needs(self.database, self.settings, hosts)
+        needs = await find_certificate_needs(self.database, self.settings, hosts, is_test=application.is_test)
         (view, discovered), entry = await asyncio.gather(
             self._read(application, apex, requested, needs, wants_conflicts=wants_conflicts),
             self.rdap.find(apex, application.id),

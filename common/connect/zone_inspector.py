@@ -14,7 +14,7 @@ from common.connect.rights import Vouches, vouches_for_own
 from common.connect.root import find_root_cname
 from common.connect.zone_inspection import Discover, Note, ZoneInspection, inspect_zone, read_back, read_sets
 from common.db import domain_connect_keys
-from common.db.applications import get_application
+from common.db.applications import Application, get_application
 from common.db.connect_flows import Flow
 from common.db.pool import Database
 from common.dns import Resolver
@@ -24,12 +24,16 @@ from common.records import normal_name
 from common.settings import IPAddress, Settings
 
 
-async def find_certificate_needs(database: Database, settings: Settings, hosts: frozenset[str]) -> CertificateNeeds:
+async def find_certificate_needs(
+    database: Database, settings: Settings, hosts: frozenset[str], *, is_test: bool
+) -> CertificateNeeds:
     """Return what the names need in CAA records: nothing for the internal issuer, which asks for none.
+
+    It issues for an application for tests, whatever CA issues for others (`is_test`).
 
     Raises: `DatabaseUnavailable`.
     """
-    if not hosts or settings.issuer == "internal":
+    if not hosts or is_test or settings.issuer == "internal":
         return NO_CERTIFICATES
     return CertificateNeeds(hosts, await find_identities(database, settings))
 
@@ -49,7 +53,10 @@ class ZoneInspector:
         """
         requested, apex = flow.requested, flow.domain or ""
         hosts = frozenset(each.name(apex) for each in requested if each.purpose.product)
-        needs = await find_certificate_needs(self.database, self.settings, hosts)
+        async with self.database.connection() as connection:
+            application = await get_application(connection, flow.application_id)
+        is_test = application is not None and application.is_test
+        needs = await find_certificate_needs(self.database, self.settings, hosts, is_test=is_test)
         return await inspect_zone(
             self.resolver,
             apex,
@@ -59,15 +66,13 @@ class ZoneInspector:
             certificates=needs,
             discover=await self.find_discover(),
             service_servers=tuple(map(str, self.settings.service_servers)),
-            vouches=await self._find_vouches(flow),
+            vouches=self._vouches(flow, application),
         )
 
-    async def _find_vouches(self, flow: Flow) -> Vouches:
-        """Find for which of the flow's records our name stands: all, where a server has vouched for its values."""
+    def _vouches(self, flow: Flow, application: Application | None) -> Vouches:
+        """Return for which of the flow's records our name stands: all, where a server has vouched for its values."""
         if flow.vouched:
             return lambda _: True
-        async with self.database.connection() as connection:
-            application = await get_application(connection, flow.application_id)
         if application is None:
             return lambda _: False
         return vouches_for_own(application, flow.domain or "", frozenset(map(str, self.settings.service_servers)))

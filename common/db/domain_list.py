@@ -39,7 +39,7 @@ from common.db.session import Connection
 # The row of a monitored name is read for its id, which no index of a list holds: Postgres takes an application for an
 # average one, and would look through all of its entries in such an index.
 _DETAILS = """
-    select found.*, m.id as monitored_id, a.id as application_id, a.name as application_name,
+    select found.*, m.id as monitored_id, a.id as application_id, a.name as application_name, a.is_test,
         coalesce(d.created_at, m.date_added) as added_at, coalesce(d.active_until, 'infinity') as lapses_at,
         case when found.product = 'monitor' then m.state
             when d.active_until > now() then 'active' else 'inactive' end as status,
@@ -69,6 +69,7 @@ class ListRow:
     moved_away: bool
     origin_fails: bool = False
     metadata: Mapping[str, str] | None = None
+    is_test: bool = False
 
     @property
     def name(self) -> str:
@@ -233,6 +234,7 @@ def _row(row: Record) -> ListRow:
         row["not_after"],
         row["moved_away"],
         metadata=row["metadata"],
+        is_test=row["is_test"],
     )
 
 

@@ -23,7 +23,7 @@ _SETTLED_ROUNDS = 5
 
 _LISTED = f"""d.domain, d.product, d.redirect_to, {STATUS_NOW} as status, d.created_at,
         coalesce(d.updated_at, d.created_at) as updated_at, d.metadata, d.visitors, d.response_policy,
-        c.issuer, c.not_after,
+        c.issuer, c.not_after, a.is_test,
         coalesce(d.application_url, a.application_url, '') as application_url,
         coalesce(d.root_path_access, a.root_path_access) as root_path_access"""
 
@@ -95,6 +95,7 @@ class ListedDomain:
     metadata: Mapping[str, str] | None = None
     visitors: Mapping[str, Any] | None = None
     response_policy: Mapping[str, Any] | None = None
+    is_test: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,4 +195,5 @@ def _listed(row: Record) -> ListedDomain:
         row["metadata"],
         row["visitors"],
         row["response_policy"],
+        row["is_test"],
     )

@@ -9,7 +9,10 @@ Rules
     An application without a webhook URL has events, and no deliveries.
     ``request_id`` is the request that caused the event, by itself or through the order that it made.
     An event of a domain has the notes that its application keeps of the domain (``metadata``), if there are any.
+    An event of an application for tests says so (``test``).
 """
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
 
 from __future__ import annotations
 
@@ -42,6 +45,8 @@ EventType: TypeAlias = Literal[
     "webhook.test",
 ]
 TEST: EventType = "webhook.test"
+
+_MARK = """(select case when is_test then '{"test": true}' else '{}' end::jsonb from applications where id = $1)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,8 @@ async def record(connection: Connection, event: NewEvent) -> str:
 async def _insert(connection: Connection, event: NewEvent) -> str:
     """Insert an event about the application, without a number."""
     event_id: str = await connection.fetchval(
-        "insert into events (application_id, type, fields, request_id) values ($1, $2, $3, $4) returning id",
+        "insert into events (application_id, type, fields, request_id)"
+        f" values ($1, $2, $3 || {_MARK}, $4) returning id",
         event.application_id,
         event.type,
         event.fields,
@@ -139,7 +145,7 @@ async def _insert(connection: Connection, event: NewEvent) -> str:
 async def _insert_numbered(connection: Connection, event: NewEvent) -> str:
     """Insert an event of a domain with the domain's next number."""
     event_id: str = await connection.fetchval(
-        """
+        f"""
         with numbered as (
             insert into event_sequences as given (application_id, domain, subdomain) values ($1, $3, coalesce($4, ''))
             on conflict (application_id, domain, subdomain) do update set last = given.last + 1
@@ -148,7 +154,7 @@ async def _insert_numbered(connection: Connection, event: NewEvent) -> str:
         insert into events (application_id, type, domain, subdomain, sequence, fields, request_id)
         select $1, $2, $3, $4, last, coalesce((select jsonb_build_object('metadata', metadata) from domains
             where domain = monitored_name($3, $4) and application_id = $1 and metadata is not null
-            order by $2 = 'domain.' || product desc limit 1), '{}') || $5, $6
+            order by $2 = 'domain.' || product desc limit 1), '{{}}') || $5 || {_MARK}, $6
         from numbered returning id
         """,
         event.application_id,
@@ -182,7 +188,7 @@ async def list_events(
             status as delivery, events.request_id
         from events left join deliveries on event_id = events.id
         {page.clause}
-        """,  # noqa: S608 - our own column names
+        """,
         *page.values,
     )
     return [_event(row) for row in rows]

@@ -16,7 +16,7 @@ from common.db.session import Connection
 
 _MOST_ORDERS_READ = 1_000
 _UNCERTIFIED = f"""
-    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name
+    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, a.is_test
     from (select domain, state from orders where {AWAITED.listed} and {{whose}} limit {_MOST_ORDERS_READ}) o
     join domains d on d.domain = o.domain and d.active_until > now()
     join applications a on a.id = d.application_id
@@ -39,13 +39,15 @@ async def list_uncertified(connection: Connection, applications: Sequence[str] |
             "active",
             None,
             False,
+            is_test=row["is_test"],
         )
         for row in rows
     ]
 
 
 _UNANSWERED = """
-    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, c.not_after
+    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, a.is_test,
+        c.not_after
     from origin_outages o
     join applications a on a.id = o.application_id
     join lateral (
@@ -76,6 +78,7 @@ async def list_unanswered(connection: Connection, applications: Sequence[str] | 
             row["not_after"],
             False,
             True,
+            is_test=row["is_test"],
         )
         for row in rows
     ]

@@ -46,6 +46,7 @@ async def test_a_pointed_domain_is_powered(service: Service) -> None:
                 "certificate": None,
                 "metadata": {},
                 "visitors": None,
+                "test": False,
                 "responsePolicy": None,
             }
         ],

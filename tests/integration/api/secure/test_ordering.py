@@ -56,7 +56,7 @@ async def test_a_pointed_domain_is_secured_and_active_once_its_certificate_is_li
     listed = (await ssl_partner.get()).body
     [item] = listed["items"]
     assert item["certificate"].keys() == {"issuer", "expiresAt"}
-    shown = ("id", "createdAt", "updatedAt", "certificate", "metadata", "visitors", "responsePolicy")
+    shown = ("id", "createdAt", "updatedAt", "certificate", "metadata", "visitors", "test", "responsePolicy")
     assert listed == {
         "items": [
             {"domain": DOMAIN, "applicationUrl": ssl_partner.origin, "secureStatus": "active"}
