@@ -16,21 +16,19 @@ import typer
 from api.cli.certificate_replacement import list_, read_file, replace
 from api.cli.domain_names import name_of
 from api.cli.printing import AlwaysJson, AsJson, make_console, print_json, print_result
-from common.errors import OperatorError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from api.cli.services import CommandServices
     from api.notices import Notice
+    from api.services.operator_domains import DescribedCertificate
     from common.db.ca_ledger import LedgerCount, Limits
     from common.db.certificates import InService
     from common.db.issuance_progress import IssuanceProgress
     from common.db.orders import OrderState
     from common.db.own_certificates import CertificateRequest, OwnCertificate
     from common.db.revocations import RevocationState
-    from common.db.session import Connection
-    from common.secrets import Keyring
 
 app = typer.Typer(help="Certificates: how they stand, renewed and revoked by hand.", no_args_is_help=True)
 
@@ -56,26 +54,21 @@ class Reason(StrEnum):
 @app.command()
 def show(domain: Domain, _: AlwaysJson = False) -> None:
     """Print a domain's certificate, where its order stands, and what became of revoked ones."""
-    from api.cli.database import run_in_database
-    from common.db import certificates, orders, own_certificates, revocations
+    from api.cli.services import run_with_services
+    from api.rights import OPERATOR
 
-    name = name_of(domain).text
+    name = name_of(domain)
 
-    async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
-        state, revoked = await orders.describe(connection, name), await revocations.describe(connection, name)
-        if state is None and not revoked:
-            raise _unknown(name)
-        in_service = await certificates.describe(connection, name)
-        chain = await certificates.chain_in_service(connection, name)
-        own = await own_certificates.find(connection, name)
-        certificate = in_service and _certificate(in_service, chain or "")
-        return (
-            {"domain": name, "certificate": certificate, "own": own and _own(own)}
-            | (_shown(state) if state else {})
-            | {"revocations": [_revocation(each) for each in revoked]}
-        )
+    async def work(services: CommandServices) -> DescribedCertificate:
+        return await services.domains.describe_certificate(OPERATOR, name)
 
-    print_json(run_in_database(work))
+    found = run_with_services(work)
+    certificate = found.in_service and _certificate(found.in_service, found.chain or "")
+    print_json(
+        {"domain": name.text, "certificate": certificate, "own": found.own and _own(found.own)}
+        | (_shown(found.order) if found.order else {})
+        | {"revocations": [_revocation(each) for each in found.revocations]}
+    )
 
 
 @app.command()
@@ -225,19 +218,12 @@ def use_ours(domain: Domain, as_json: AsJson = False) -> None:
 @app.command()
 def limits(as_json: AsJson = False) -> None:
     """Print how much of the certificate authorities' limits is used, and when there is room again."""
-    import os
+    from api.cli.services import run_with_services
 
-    from api.cli.database import run_in_database
-    from common.db import ca_ledger
-    from common.settings import load
+    async def work(services: CommandServices) -> tuple[list[LedgerCount], Limits]:
+        return await services.installation.list_usage()
 
-    settings = load(os.environ)
-    allowed = ca_ledger.Limits.of(settings)
-
-    async def work(connection: Connection, _: Keyring) -> list[LedgerCount]:
-        return await ca_ledger.list_usage(connection)
-
-    standings = run_in_database(work)
+    standings, allowed = run_with_services(work)
     if as_json:
         print_json([_standing(each, allowed) for each in standings])
     elif not standings:
@@ -277,10 +263,6 @@ def progress(
 
 
 # Parts ---------------------------------------------------------------------------------------------------
-
-
-def _unknown(domain: str) -> OperatorError:
-    return OperatorError(f"{domain} is not enrolled here")
 
 
 def _certificate(in_service: InService, chain: str) -> dict[str, Any]:

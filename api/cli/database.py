@@ -83,16 +83,6 @@ async def warn_without_issuer(connection: Connection) -> None:
         typer.echo("it waits: no monitor runs that could do it; start `frontage monitor`", err=True)
 
 
-def run_in_database(work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
-    """Do `work` in one transaction, with keys that are known to open what the database holds.
-
-    Raises: OperatorError, DatabaseUnavailable, and what `work` raises.
-    """
-    from common.settings import load
-
-    return asyncio.run(_run(load(os.environ), work))
-
-
 def run_with_database(work: Callable[[Database], Awaitable[T]]) -> T:
     """Do `work`, in as many transactions as it takes.
 
@@ -113,11 +103,6 @@ async def _run_with_database(settings: Settings, work: Callable[[Database], Awai
             await check_schema(connection)
         with acting(Actor("command", _login_name())):
             return await work(database)
-
-
-async def _run(settings: Settings, work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
-    async with open_database(settings) as (database, keyring), database.transaction() as connection:
-        return await work(connection, keyring)
 
 
 @asynccontextmanager

@@ -22,17 +22,17 @@ from api.cli.status_page import status_link
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
+    from api.cli.services import CommandServices
+    from api.services.operator_domains import DescribedDomain
     from common.db.certificates import InService
     from common.db.domains import Domain
     from common.db.orders import OrderState
     from common.db.ownership import FormerHolder
-    from common.db.session import Connection
+    from common.db.policies import Policy
     from common.names import DomainName
-    from common.secrets import Keyring
 
 app = typer.Typer(help="Domains: enrolled, changed, shown, released and moved by hand.", no_args_is_help=True)
 
-_READ_AT_ONCE = 1000
 _LARGEST_PAGE = 10_000
 
 
@@ -61,7 +61,8 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """Print enrolled domains by name: product, status, application."""
-    from api.cli.database import run_in_database
+    from api.cli.services import run_with_services
+    from api.rights import OPERATOR
 
     start = name_of(after).text if after else ""
     if blocked:
@@ -70,10 +71,17 @@ def list_(
         _list_blocked(start, limit, as_json=as_json)
         return
 
-    async def work(connection: Connection, _: Keyring) -> list[Domain]:
-        return await _list(connection, application, product, status, start, limit)
+    async def work(services: CommandServices) -> list[Domain]:
+        return await services.domains.list_part(
+            OPERATOR,
+            application_id=application,
+            product=None if product is None else product.value,
+            status=None if status is None else status.value,
+            after=start,
+            most=limit,
+        )
 
-    found = run_in_database(work)
+    found = run_with_services(work)
     names = list(dict.fromkeys(each.domain for each in found))
     next_page = names[-1] if len(names) == limit else None
     if as_json:
@@ -88,14 +96,15 @@ def list_(
 @app.command()
 def show(domain: DomainArgument, as_json: AsJson = False) -> None:
     """Print all that is known of a name: its holder, claims, certificate and order, and who held it before."""
-    from api.cli.database import run_in_database
+    from api.cli.services import run_with_services
+    from api.rights import OPERATOR
 
     name = name_of(domain)
 
-    async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
-        return await _describe(connection, name)
+    async def work(services: CommandServices) -> DescribedDomain:
+        return await services.domains.describe(OPERATOR, name)
 
-    shown = run_in_database(work)
+    shown = _described(name, run_with_services(work))
     if as_json:
         print_json(shown)
     else:
@@ -111,7 +120,7 @@ def ended(
 ) -> None:
     """Print an application's domains that ended in the last 30 days, and whether their DNS still leads here."""
     from api.answers.ended_domains import ended_domain
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.services.ended_domains import MOST_LISTED, EndedDomain
 
     start = name_of(after).text if after else ""
@@ -135,7 +144,7 @@ def ended(
 @app.command()
 def release(domain: DomainArgument, as_json: AsJson = False) -> None:
     """Free a name at once: it is served no more, and no application is remembered as its holder."""
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
     name = name_of(domain)
@@ -159,7 +168,7 @@ def block(
 
     Its enrolment stays, and no application can enrol it anew.
     """
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
     name = name_of(domain)
@@ -176,7 +185,7 @@ def block(
 @app.command()
 def unblock(domain: DomainArgument, as_json: AsJson = False) -> None:
     """End the block of a name: if it is enrolled, it is served again at once."""
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
     name = name_of(domain)
@@ -202,7 +211,7 @@ def transfer(
     It keeps its products and nothing else: settings and certificate are new.
     """
     from api.cli.application_options import application_url as parse_url
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
     name, url = name_of(domain), parse_url(application_url)
@@ -238,7 +247,7 @@ def recheck(
 ) -> None:
     """Have a monitor check a name's DNS again at once: a domain whose DNS is back becomes active."""
     from api.cli.database import warn_without_issuer
-    from api.cli.services import CommandServices, run_with_services
+    from api.cli.services import run_with_services
     from api.rights import OPERATOR
 
     if (domain is None) == (application is None):
@@ -275,13 +284,13 @@ app.command("status-link")(status_link)
 
 
 def _list_blocked(after: str, limit: int, *, as_json: bool) -> None:
-    from api.cli.database import run_in_database
-    from common.db import policies
+    from api.cli.services import run_with_services
+    from api.rights import OPERATOR
 
-    async def work(connection: Connection, _: Keyring) -> list[policies.Policy]:
-        return await policies.list_policies(connection, "domain", after=after, most=limit)
+    async def work(services: CommandServices) -> list[Policy]:
+        return await services.domains.list_blocked(OPERATOR, after=after, most=limit)
 
-    found = run_in_database(work)
+    found = run_with_services(work)
     next_page = found[-1].subject if len(found) == limit else None
     if as_json:
         print_json({"domains": [{"domain": each.subject, **each.as_json()} for each in found], "next": next_page})
@@ -292,49 +301,17 @@ def _list_blocked(after: str, limit: int, *, as_json: bool) -> None:
         typer.echo(f"there may be more: --after {next_page}", err=True)
 
 
-async def _list(
-    connection: Connection,
-    application_id: str | None,
-    product: ProductOption | None,
-    status: StatusOption | None,
-    after: str,
-    limit: int,
-) -> list[Domain]:
-    """Up to `limit` names; a page is read in short statements, however rare the product or the status."""
-    from common.db import domains
-
-    wanted: list[Domain] = []
-    names: set[str] = set()
-    while True:
-        page = await domains.list_names(connection, after=after, most=_READ_AT_ONCE, application_id=application_id)
-        for each in await domains.find_many(connection, page):
-            if (product and each.product != product) or (status and each.status != status):
-                continue
-            if each.domain not in names and len(names) == limit:
-                return wanted
-            names.add(each.domain)
-            wanted.append(each)
-        if len(page) < _READ_AT_ONCE:
-            return wanted
-        after = page[-1]
-
-
-async def _describe(connection: Connection, name: DomainName) -> dict[str, Any]:
-    from common.db import applications, certificates, domains, orders, ownership, policies
-
-    held = await domains.find(connection, name.text)
-    standing = await ownership.find_standing(connection, name, "")
-    application = await applications.get_application(connection, standing.holder) if standing.holder else None
-    blocked = await policies.find_in_force(connection, name.text, standing.holder)
+def _described(name: DomainName, found: DescribedDomain) -> dict[str, Any]:
+    application, blocked = found.application, found.blocked
     return {
         "domain": name.text,
         "application": {"applicationId": application.id, "name": application.name} if application else None,
-        "isCnameTarget": standing.is_target,
+        "isCnameTarget": found.is_target,
         "blocked": blocked.as_json() | {"scope": blocked.scope} if blocked else None,
-        "products": [_shown(each) for each in sorted(held, key=lambda each: each.product)],
-        "certificate": _certificate(await certificates.describe(connection, name.text)),
-        "order": _order(await orders.describe(connection, name.text)),
-        "formerHolders": [_former(each) for each in await ownership.list_former_holders(connection, name.text)],
+        "products": [_shown(each) for each in found.domains],
+        "certificate": _certificate(found.certificate),
+        "order": _order(found.order),
+        "formerHolders": [_former(each) for each in found.former_holders],
     }
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from api.services.flow_list import FlowListService
     from api.services.installation import InstallationService
     from api.services.operator_applications import OperatorApplications
+    from api.services.operator_domains import OperatorDomains
     from api.services.organisations import OrganisationService
     from api.services.own_certificates import OwnCertificateService
     from api.services.preparations import PreparationService
@@ -63,6 +64,13 @@ class CommandServices:
         from api.services.domain_operations import OperatorOperations
 
         return OperatorOperations(self.database)
+
+    @property
+    def domains(self) -> OperatorDomains:
+        """Return the service that lists and describes domains."""
+        from api.services.operator_domains import OperatorDomains
+
+        return OperatorDomains(self.database)
 
     @property
     def replacements(self) -> ReplacementService:

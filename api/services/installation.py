@@ -6,7 +6,8 @@ import asyncio
 
 from api.rules.plain_text import Exposure
 from common.clock import Clock
-from common.db.ca_ledger import Limits
+from common.db import ca_ledger
+from common.db.ca_ledger import LedgerCount, Limits
 from common.db.issuance_progress import IssuanceProgress, read_progress
 from common.db.pool import Database
 from common.db.status import InstallationStatus, read_status
@@ -42,6 +43,11 @@ class InstallationService:
         """Return how far the CA's orders have come, read now."""
         async with self._database.connection() as connection:
             return await read_progress(connection, self._limits)
+
+    async def list_usage(self) -> tuple[list[LedgerCount], Limits]:
+        """Return what counts at each issuer now, and the limits that it counts for."""
+        async with self._database.connection() as connection:
+            return await ca_ledger.list_usage(connection), self._limits
 
     def problems(self, status: InstallationStatus) -> list[str]:
         """Return what an operator should look at now, in sentences."""
