@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from common.db.connect_flow_list import SCANNED
 from common.db.domain_list_query import SEARCH_LIMITS, SearchLimits
 from common.db.preparations import MOST_WAITING
-from common.origin_probe import LONGEST_SECONDS
+from common.enrolment.origins import LONGEST_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,13 @@ import aiohttp
 
 from common.addresses import AddressPolicy
 from common.db.applications import Application
-from common.enrolment.origins import Unreachable
+from common.enrolment.origins import LONGEST_SECONDS, Unreachable
 from common.errors import AddressRefused
 from common.pinned import pinned_session
 from common.settings import HostPort
 from common.trust import verifying_context
 from common.urls import ApplicationUrl, parse_application_url
 
-LONGEST_SECONDS = 5.0  # as an edge's connecting
 _LONGEST_FIELD_BYTES = 65_536  # as long as an edge lets an origin's whole head be
 _REDIRECTS = (301, 302, 303, 307, 308)
 

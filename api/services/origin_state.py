@@ -15,12 +15,12 @@ from typing import Literal, NamedTuple, TypeAlias
 from api.notices import Notice
 from common.clock import Clock
 from common.db.applications import Application
-from common.enrolment.origins import Unreachable
+from common.enrolment.origins import LONGEST_SECONDS, Unreachable
 from common.fair_queue import FairQueue, TooManyWaiting
 from common.logs import get_logger
 from common.names import parse_host_name
 from common.origin_faults import OriginFault, OriginIdentity
-from common.origin_probe import LONGEST_SECONDS, OriginProbe, RootRedirect
+from common.origin_probe import OriginProbe, RootRedirect
 from common.urls import ApplicationUrl, parse_application_url
 
 _log = get_logger("api.services.origin_state")

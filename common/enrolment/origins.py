@@ -8,6 +8,9 @@ from common.db.applications import Application
 from common.errors import FrontageError
 from common.origin_faults import WORDS, OriginFault
 
+LONGEST_SECONDS = 5.0
+"""How long an origin is waited for, as an edge's connecting."""
+
 
 class Unreachable(FrontageError):
     """The origin did not answer; the text describes the fault, with `detail` in parentheses, and names no address."""
