@@ -62,7 +62,7 @@ INTERNAL: Final = Refusal(500, "Internal Server Error")
 UNAVAILABLE: Final = Refusal(503, "Service Unavailable")
 
 # Power and Secure: eligibility
-UNRESOLVED: Final = Refusal(400, "Domain provided couldn't be resolved.", "unresolved")
+UNRESOLVED: Final = Refusal(400, "Domain provided couldn't be resolved.")
 
 # Power and Secure: POST, PUT, DELETE, whose failures are 502 throughout
 STEP_ONE: Final = Refusal(502, "Please complete step 1.", "step_one")

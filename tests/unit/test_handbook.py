@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from api.auth import TokenFault
 from api.pages import handbook
+from common.connect.rights import BeyondRights
+from common.db import flow_ends
 from common.db.events import EventType
+from common.domain_check.registration import RdapFailure
+from common.enrolment.outcome import EnrolmentCode
+from common.flow_states import State
 from common.settings import Settings
 from tests import reference
 from tests.children import ROOT
@@ -22,6 +30,8 @@ CONTENTS = [name for group in handbook.CONTENTS.values() for name in group]
 README = Path(ROOT) / "README.md"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _SETTING = re.compile(r"`((?:[A-Z]+_)+[A-Z0-9]+)`|`(LOG_LEVEL|ISSUER)`")
+_NAMERS: dict[str, int | None] = {"Refused": None, "InvalidConfiguration": None, "Refusal": 2, "CertificateUnusable": 0}
+"""Where calls take a code: by the name `code`, and at this place."""
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -165,3 +175,21 @@ def test_a_link_to_a_code_leads_to_its_section(loaded: handbook.Handbook) -> Non
     html = loaded.show("errors") or ""
     assert [code for code in reference.error_codes() if f'<h3 id="{code}">' not in html] == []
     assert '<a href="#certificate_chain_incomplete"><code>certificate_<wbr>chain_<wbr>incomplete</code></a>' in html
+
+
+def _codes_in(path: Path) -> Iterator[str]:
+    """The codes that a module's calls give to errors, where they stand in it as text."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and (name := ast.unparse(node.func)) in _NAMERS:
+            place = _NAMERS[name]
+            values = [node.args[place]] if place is not None and len(node.args) > place else []
+            values += [each.value for each in node.keywords if each.arg == "code"]
+            yield from (each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str))
+
+
+def test_each_code_that_the_api_gives_an_error_is_on_the_page() -> None:
+    given = {code for path in (Path(ROOT) / "api").rglob("*.py") for code in _codes_in(path)}
+    assert {"scope", "plan_changed", "key_invalid", "no_records", "step_one"} <= given
+    given |= {each.value for each in (*TokenFault, *EnrolmentCode, *RdapFailure)} | set(flow_ends.ENDS)
+    given |= {f"flow_{each}" for each in State} | {BeyondRights.code}
+    assert given - set(reference.error_codes()) == set()
