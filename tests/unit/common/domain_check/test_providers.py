@@ -236,7 +236,7 @@ def test_each_claim_has_a_source_and_each_capability_of_the_table_is_one_that_th
 
 def test_consoles_are_pages_of_their_own_for_one_domain_at_most() -> None:
     consoles = {each.id: each for each in provider_table().providers if each.console_url is not None}
-    assert consoles.keys() >= {"cloudflare", "godaddy", "namecheap", "route53", "squarespace"}
+    assert consoles.keys() >= {"cloudflare", "godaddy", "ionos", "name-com", "namecheap", "route53", "squarespace"}
     for provider in consoles.values():
         url = urlsplit((provider.console_url or "").replace("{domain}", "customer.example"))
         assert (url.scheme, "{" in url.path) == ("https", False), provider.id
