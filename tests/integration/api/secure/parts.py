@@ -7,6 +7,7 @@ from typing import Any
 from common.db import applications
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer
+from tests.integration.api.secured import Ssl, go_live
 
 DOMAIN = "shop.customer.test"
 ROOT = "customer.test"
@@ -32,3 +33,10 @@ async def stored_redirect(service: Service, domain: str) -> str | None:
     async with service.database.connection() as connection:
         stored: str | None = await connection.fetchval("select redirect_to from domains where domain = $1", domain)
     return stored
+
+
+async def secure_live(service: Service, partner: Ssl) -> None:
+    """Secure `DOMAIN`, up to its live certificate."""
+    service.point(DOMAIN)
+    await partner.post(DOMAIN)
+    await go_live(service, DOMAIN, partner.id)

@@ -18,6 +18,7 @@ from tests.integration.api.secure.parts import (
     STEP_ONE,
     UNRESOLVED,
     refusal,
+    secure_live,
     set_application,
 )
 from tests.integration.api.secured import Origin, Ssl, go_live, issue, order_state
@@ -85,9 +86,7 @@ async def test_what_is_secured_is_answered_without_dns(service: Service, ssl_par
 
 
 async def test_delete_takes_domain_and_certificate(service: Service, ssl_partner: Ssl) -> None:
-    service.point(DOMAIN)
-    await ssl_partner.post(DOMAIN)
-    await go_live(service, DOMAIN, ssl_partner.id)
+    await secure_live(service, ssl_partner)
 
     answer = await ssl_partner.delete(DOMAIN)
 
@@ -102,9 +101,7 @@ async def test_delete_takes_domain_and_certificate(service: Service, ssl_partner
 
 
 async def test_secured_again_within_days_the_kept_certificate_is_adopted(service: Service, ssl_partner: Ssl) -> None:
-    service.point(DOMAIN)
-    await ssl_partner.post(DOMAIN)
-    await go_live(service, DOMAIN, ssl_partner.id)
+    await secure_live(service, ssl_partner)
     await ssl_partner.delete(DOMAIN)
 
     assert (await ssl_partner.post(DOMAIN)).status == 200
@@ -114,9 +111,7 @@ async def test_secured_again_within_days_the_kept_certificate_is_adopted(service
 
 
 async def test_a_removal_may_ask_for_revocation(service: Service, ssl_partner: Ssl) -> None:
-    service.point(DOMAIN)
-    await ssl_partner.post(DOMAIN)
-    await go_live(service, DOMAIN, ssl_partner.id)
+    await secure_live(service, ssl_partner)
     assert refusal(await ssl_partner.delete(DOMAIN, reason="boredom")) == (502, "Invalid 'reason' parameter")
 
     assert (await ssl_partner.delete(DOMAIN, reason="keyCompromise")).status == 200

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from tests.integration.api.conftest import Service
-from tests.integration.api.secure.parts import ALREADY, DOMAIN, NOT_VALID, REVIEW, refusal
-from tests.integration.api.secured import Ssl, go_live, order_state
+from tests.integration.api.secure.parts import ALREADY, DOMAIN, NOT_VALID, REVIEW, refusal, secure_live
+from tests.integration.api.secured import Ssl, order_state
 
 
 async def test_another_applications_domain_is_out_of_reach(service: Service, ssl_partner: Ssl) -> None:
@@ -30,9 +30,7 @@ async def test_another_applications_domain_is_out_of_reach(service: Service, ssl
 
 async def test_both_products_share_one_certificate(service: Service, ssl_partner: Ssl) -> None:
     power = ssl_partner.partner
-    service.point(DOMAIN)
-    await ssl_partner.post(DOMAIN)
-    await go_live(service, DOMAIN, ssl_partner.id)
+    await secure_live(service, ssl_partner)
 
     assert (await power.post(DOMAIN)).status == 200  # no certificate to order
     async with service.database.connection() as connection:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.integration.api.conftest import Service
-from tests.integration.api.secure.parts import ALREADY, DOMAIN, LIMIT, REVIEW, refusal, stored_redirect
+from tests.integration.api.secure.parts import ALREADY, DOMAIN, LIMIT, REVIEW, refusal, secure_live, stored_redirect
 from tests.integration.api.secured import Ssl, fail_order, go_live, order_state
 
 
 async def test_a_renewal_is_asked_for_and_takes_nothing_away(service: Service, ssl_partner: Ssl) -> None:
-    service.point(DOMAIN)
-    await ssl_partner.post(DOMAIN)
-    await go_live(service, DOMAIN, ssl_partner.id)
+    await secure_live(service, ssl_partner)
 
     answer = await ssl_partner.put(DOMAIN)
 
@@ -24,9 +22,7 @@ async def test_a_renewal_is_asked_for_and_takes_nothing_away(service: Service, s
 
 
 async def test_a_departed_domain_is_not_renewed_until_it_is_back(service: Service, ssl_partner: Ssl) -> None:
-    service.point(DOMAIN)
-    await ssl_partner.post(DOMAIN)
-    await go_live(service, DOMAIN, ssl_partner.id)
+    await secure_live(service, ssl_partner)
     service.zone.replace(DOMAIN, "CNAME", "elsewhere.test")
     async with service.database.connection() as connection:
         await connection.execute("update domains set departed_at = now()")
@@ -56,9 +52,7 @@ async def test_what_cannot_be_renewed_says_why(service: Service, ssl_partner: Ss
 
 
 async def test_put_that_changes_nothing_renews(service: Service, ssl_partner: Ssl) -> None:
-    service.point(DOMAIN)
-    await ssl_partner.post(DOMAIN)
-    await go_live(service, DOMAIN, ssl_partner.id)
+    await secure_live(service, ssl_partner)
     answer = await ssl_partner.put(DOMAIN, applicationUrl=ssl_partner.origin)
     assert (answer.status, answer.message) == (200, "Renewal of the certificate has begun.")
     assert await order_state(service, DOMAIN) == "running"
@@ -120,9 +114,7 @@ async def test_a_refused_post_does_not_count(service: Service, ssl_partner: Ssl)
 
 
 async def test_renewal_is_limited_to_five_a_day(service: Service, ssl_partner: Ssl) -> None:
-    service.point(DOMAIN)
-    await ssl_partner.post(DOMAIN)
-    await go_live(service, DOMAIN, ssl_partner.id)
+    await secure_live(service, ssl_partner)
     for _ in range(5):
         assert (await ssl_partner.put(DOMAIN)).status == 200
         assert (await ssl_partner.put(DOMAIN)).status == 200  # the same renewal

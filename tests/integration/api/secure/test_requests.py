@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 
 from tests.integration.api.conftest import Service
-from tests.integration.api.secure.parts import DOMAIN, NOT_VALID, ROOT, UNREACHABLE, UNRESOLVED, refusal
+from tests.integration.api.secure.parts import DOMAIN, NOT_VALID, ROOT, UNREACHABLE, UNRESOLVED, refusal, secure_live
 from tests.integration.api.secured import Ssl, go_live, order_state, serve_origin
 
 
 async def test_put_changes_origin_and_redirect_and_keeps_the_rest(service: Service, ssl_partner: Ssl) -> None:
-    service.point(DOMAIN)
-    await ssl_partner.post(DOMAIN)
-    await go_live(service, DOMAIN, ssl_partner.id)
+    await secure_live(service, ssl_partner)
     async with serve_origin() as other:
         answer = await ssl_partner.put(DOMAIN, applicationUrl=other.url)
         assert (answer.status, answer.message) == (200, "Domain successfully updated.")
