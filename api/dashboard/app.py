@@ -70,6 +70,7 @@ def build_dashboard(context: DashboardContext) -> web.Application:
         *_prepared_routes(PreparedPages(context)),
         *_webhook_routes(WebhookPages(context)),
         ("GET", "/applications/{application}/connecting", ConnectingPages(context).get),
+        ("GET", "/applications/{application}/connecting/{flow}", ConnectingPages(context).get_flow),
         ("GET", "/applications/{application}/ended", EndedDomainsPage(context).get),
         *_audit_routes(AuditPages(context)),
         *_operations_routes(OperationsPages(context)),

@@ -146,6 +146,16 @@ STEPS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Words for the steps of a flow, by `common.db.connect_flow_list.Step`."""
 
+FLOW_WAYS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "manual": "By hand",
+        "domain_connect": "Domain Connect",
+        "provider_api": "Provider’s API",
+        "dynamic_update": "Dynamic update",
+    }
+)
+"""Words for how a flow's records are set, by `common.flows.ways.WayName`."""
+
 
 def action(code: str) -> str:
     """Return an action of the audit log in words."""

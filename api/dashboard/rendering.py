@@ -111,6 +111,7 @@ class Renderer:
             "claim": codes.claim,
             "way": codes.way,
             "step": codes.STEPS.__getitem__,
+            "flow_way": codes.FLOW_WAYS.__getitem__,
             "codes": with_codes,
             "changes": lambda entry: changes_in_words(entry.before, entry.after),
             "metadata_lines": lambda notes: "\n".join(f"{key}={text}" for key, text in notes.items()),

@@ -147,6 +147,14 @@ async def list_flows(
     return FlowPart(flows, rows[0]["last_scanned"] if rows[0]["scanned"] == scanned else None)
 
 
+async def find_flow(connection: Connection, application_id: str, flow_id: str) -> ListedFlow | None:
+    """Return one of the application's flows as the list shows it; None where there is no such flow."""
+    row = await connection.fetchrow(
+        f"select {_COLUMNS} from connect_flows where application_id = $1 and id = $2", application_id, flow_id
+    )
+    return None if row is None else _read_listed(row)
+
+
 async def has_flow(connection: Connection, application_id: str, flow_id: str) -> bool:
     """Return whether the application has a flow of this id."""
     found: bool = await connection.fetchval(

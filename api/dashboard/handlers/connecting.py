@@ -10,9 +10,11 @@ from multidict import MultiDict
 from api.dashboard.access import find_application
 from api.dashboard.application_view import ApplicationView
 from api.dashboard.context import DashboardContext
+from api.dashboard.flow_advice import advise
 from api.errors import Refused
 from api.schemas.flow_list import DEFAULT_DAYS, FlowsQuery, parse_flows_query
 from common.db.connect_flow_list import STEPS, Funnel, StepCount
+from common.flows.plan import Change
 
 _LISTED = 50
 _DAYS = (1, 7, 30)
@@ -53,6 +55,28 @@ class ConnectingPages:
             next_url=f"{url}?{urlencode(following)}" if part.next else "",
             first_url="" if query.after is None else f"{url}?{urlencode(wanted | {'days': days})}",
         )
+
+    async def get_flow(self, request: web.Request) -> web.StreamResponse:
+        """Show one flow: what stands at the customer's DNS, and what to tell the customer."""
+        application = await find_application(self._context, request)
+        found = await self._context.flow_list.find(application, request.match_info["flow"])
+        if found is None:
+            raise web.HTTPNotFound
+        listed, flow = found
+        return self._view.page(
+            request,
+            "connecting_flow.html",
+            application,
+            listed=listed,
+            flow=flow,
+            advice=advise(flow.state, flow.way, flow.error),
+            to_delete=[] if flow.plan is None else [each for each in flow.plan.to_write if _goes(each)],
+        )
+
+
+def _goes(change: Change) -> bool:
+    """Return whether records of the set have to be deleted."""
+    return bool(set(change.before) - set(change.after))
 
 
 def _read(wanted: dict[str, str], after: str | None) -> tuple[FlowsQuery, str]:
