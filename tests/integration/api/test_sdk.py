@@ -72,6 +72,26 @@ async def described_archive(service: Service, kind: str) -> tuple[dict[str, str]
             return described, await response.read()
 
 
+def fields_of_client(root: Path) -> dict[str, set[str]]:
+    """Return the fields that each model of the client reads, by its name without case and underscores."""
+    found = {}
+    for path in root.glob("frontage_client/models/*.py"):
+        if fields := set(re.findall(r'\bd\.pop\("([^"]+)"', path.read_text("utf-8"))):
+            found[path.stem.replace("_", "")] = fields
+    return found
+
+
+async def fields_of_api(service: Service) -> dict[str, set[str]]:
+    """Return the fields of each model in ``/openapi.json``, likewise."""
+    async with aiohttp.ClientSession() as session, session.get(f"{service.url}/openapi.json") as response:
+        schemas = (await response.json())["components"]["schemas"]
+    return {
+        name.lower().replace("_", ""): set(schema["properties"])
+        for name, schema in schemas.items()
+        if schema.get("properties")
+    }
+
+
 async def test_the_python_client_is_served_with_its_hash_and_calls_this_api(service: Service, tmp_path: Path) -> None:
     described, content = await described_archive(service, "python")
     assert described["sha256"] == hashlib.sha256(content).hexdigest()
@@ -81,6 +101,8 @@ async def test_the_python_client_is_served_with_its_hash_and_calls_this_api(serv
     calls = {path.stem for path in root.glob("frontage_client/api/*/*.py")} - {"__init__"}
     known = {re.sub(r"(?<!^)([A-Z])", r"_\1", each.id).lower() for each in OPERATIONS}
     assert calls == known, "the API has changed: python -m tests.python_client"
+    wanted, read = await fields_of_api(service), fields_of_client(root)
+    assert {name: read.get(name) for name in wanted} == wanted, "the API has changed: python -m tests.python_client"
     partner = await service.partner()
     program = """
 import asyncio, sys
