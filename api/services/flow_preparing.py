@@ -60,11 +60,12 @@ class FlowPreparing:
         """Prepare the flow's names, unless they are. Raises: `Refused`."""
         requests = self._requests(application, flow)
         if not await self._is_offered(application, flow, requests):
-            hint = "what visitors are led by stays as it is, or the name cannot be prepared: go on with the plan"
-            raise Refused(FLOW_STATE, code="not_preparable", hint=hint)
+            raise _not_preparable()
         for each in requests:
-            if not await self.preparations.has(application, each.name):
-                await self.preparations.prepare(application, each)
+            if await self.preparations.has(application, each.name):
+                continue
+            if not await self.preparations.prepare_new(application, each, keeps_enrolled=flow.by_browser):
+                raise _not_preparable()
         return await self.find(application, flow)
 
     def _requests(self, application: Application, flow: Flow) -> list[EnrolmentRequest]:
@@ -100,3 +101,8 @@ class FlowPreparing:
             except Refused:
                 return False
         return True
+
+
+def _not_preparable() -> Refused:
+    hint = "what visitors are led by stays as it is, or the name cannot be prepared: go on with the plan"
+    return Refused(FLOW_STATE, code="not_preparable", hint=hint)

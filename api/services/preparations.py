@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from api.errors import NOT_PREPARABLE, NOT_PREPARED, PREPARED_ALREADY, TOO_MANY_PREPARED, Refused
 from api.notices import Notice
@@ -76,16 +78,22 @@ class PreparationService:
         wanted = Wanted(request.name.text, request.product, request.settings)
         if not awaits_dns:
             await self.preparing.claims.delegations.find_record(request.name.text, application.id)
-        await self._request(application, wanted, awaits_dns=awaits_dns)
+        await self._store(application, wanted, partial(preparations.request, awaits_dns=awaits_dns))
         return await self.find(application, request.name), await find_issuer(self._database)
 
-    async def _request(self, application: Application, wanted: Wanted, *, awaits_dns: bool) -> None:
-        """Store what is asked for. Raises: `Refused`."""
+    async def prepare_new(self, application: Application, request: EnrolmentRequest, *, keeps_enrolled: bool) -> bool:
+        """Prepare a domain that is not prepared, as `preparing.request_new` does. Raises: `Refused`."""
+        await self.check(application, request)
+        wanted = Wanted(request.name.text, request.product, request.settings)
+        await self.preparing.claims.delegations.find_record(request.name.text, application.id)
+        return await self._store(application, wanted, partial(preparing.request_new, keeps_enrolled=keeps_enrolled))
+
+    async def _store(self, application: Application, wanted: Wanted, request: Callable[..., Awaitable[Any]]) -> bool:
+        """Store what is asked for; return False where `request`, which stores it, does not. Raises: `Refused`."""
         async with self._database.transaction() as connection:
             try:
-                await preparations.request(
-                    connection, application.id, wanted, awaits_dns=awaits_dns, most_waiting=self.most_waiting
-                )
+                if await request(connection, application.id, wanted, most_waiting=self.most_waiting) is False:
+                    return False
             except preparations.TooManyWaiting as error:
                 hint = (
                     f"{self.most_waiting:,} of its domains wait for their records: have these set, or end some"
@@ -94,6 +102,7 @@ class PreparationService:
                 raise Refused(TOO_MANY_PREPARED, hint=hint) from error
             after = {"product": wanted.product, **wanted.settings.given()}
             await audit.record(connection, "domain.prepare", wanted.domain, application_id=application.id, after=after)
+        return True
 
     async def check(self, application: Application, request: EnrolmentRequest, *, awaits_dns: bool = False) -> None:
         """Check the rules that need no DNS. Raises: `Refused` for a domain that cannot be prepared."""

@@ -115,11 +115,13 @@ async def request(
     wanted: Wanted,
     *,
     awaits_dns: bool = False,
+    if_new: bool = False,
     most_waiting: int = MOST_WAITING,
 ) -> None:
     """Prepare the domain, anew for `KEPT_DAYS` where it is prepared already, and have a monitor look at its DNS now.
 
-    With `awaits_dns`, a domain that is not prepared is enrolled once its DNS leads here, and not before.
+    With `awaits_dns`, a domain that is not prepared is enrolled once its DNS leads here, and not before. With `if_new`,
+    one that is prepared already stays as it is.
 
     Raises: `TooManyWaiting`, for a domain that is not prepared already.
     """
@@ -134,15 +136,16 @@ async def request(
         raise TooManyWaiting(application_id)
     again = ", ".join(f"{name} = excluded.{name}" for name in SETTINGS)
     places = ", ".join(f"${place}" for place, _ in enumerate(SETTINGS, start=6))
+    renewed = f"""update set product = excluded.product, {again},
+            expires_at = excluded.expires_at, asked_at = now(),
+            awaits_dns = excluded.awaits_dns and preparations.state in ('waiting', 'active'),
+            state = case when preparations.state = 'active' then 'waiting' else preparations.state end,
+            due_at = case when preparations.lease_until is null then now() else preparations.due_at end"""
     await connection.execute(
         f"""
         insert into preparations (domain, application_id, product, expires_at, awaits_dns, {_SETTINGS})
         values ($1, $2, $3, now() + make_interval(days => $4), $5, {places})
-        on conflict (domain, application_id) do update set product = excluded.product, {again},
-            expires_at = excluded.expires_at, asked_at = now(),
-            awaits_dns = excluded.awaits_dns and preparations.state in ('waiting', 'active'),
-            state = case when preparations.state = 'active' then 'waiting' else preparations.state end,
-            due_at = case when preparations.lease_until is null then now() else preparations.due_at end
+        on conflict (domain, application_id) do {"nothing" if if_new else renewed}
         """,
         wanted.domain,
         application_id,

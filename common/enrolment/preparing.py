@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from common.addresses import AddressPolicy
-from common.db import domains, preparations
+from common.db import certificates, domains, preparations
 from common.db.applications import Application
 from common.db.domains import Domain
 from common.db.pool import Connection
@@ -105,6 +105,24 @@ async def _write(connection: Connection, application: Application, wanted: Wante
     if redirect_to is not None and await closes_loop(connection, wanted.domain, redirect_to):
         raise RefusedInside(EnrolmentRefused(EnrolmentCode.LOOP))
     await changes.prepare(connection, application.id, wanted)
+
+
+async def request_new(
+    connection: Connection, application_id: str, wanted: Wanted, *, keeps_enrolled: bool, most_waiting: int
+) -> bool:
+    """Request the preparation of a domain that the application has not prepared; one that it has stays as it is.
+
+    With `keeps_enrolled`, return False where the application has the domain, wherever its DNS leads: its settings are
+    not to change. Both are decided under the domain's lock, which enrolments hold, in the transaction that stores.
+
+    Raises: `TooManyWaiting`.
+    """
+    await certificates.lock_domain(connection, wanted.domain)
+    held = await domains.find(connection, wanted.domain) if keeps_enrolled else ()
+    if any(each.application_id == application_id and not each.is_prepared for each in held):
+        return False
+    await preparations.request(connection, application_id, wanted, if_new=True, most_waiting=most_waiting)
+    return True
 
 
 async def end(connection: Connection, application_id: str, domain: str) -> preparations.State | None:

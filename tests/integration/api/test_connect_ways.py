@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,20 @@ from bench.lab.serving import serving
 from common.addresses import tenant_policy
 from common.connect.plan import journal_of
 from common.connect.zone_inspection import read_back
-from common.db import connect_flows
+from common.db import certificates, connect_flows, preparations
 from common.db.applications import update_application
 from common.db.listener import Listener
 from common.db.monitored_domains import CHANNEL
+from common.db.session import Connection
 from common.dns import Resolver
+from common.domain_settings import DomainSettings
+from common.enrolment import changes
 from common.flow_states import State
 from common.flows.plan import SetKey
 from tests.integration.api import preparing
 from tests.integration.api.conftest import SERVER
 from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, Flow, World, open_world, zone_file
+from tests.integration.api.partner import Answer
 from tests.integration.api.secured import go_live, serve_origin
 from tests.integration.monitor import parts
 from tests.waiting import SECONDS, until
@@ -663,6 +667,52 @@ async def test_a_browser_prepares_no_name_that_is_enrolled_though_its_dns_has_le
             await connection.execute("update connect_flows set by_browser = true")
         assert (await world.partner.call("GET", path)).body["isOffered"] is False
         assert (await world.partner.call("POST", path, json={})).status == 409
+
+
+async def test_what_a_server_does_of_a_name_while_a_browser_prepares_it_stays(
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot
+) -> None:
+    """The browser's checks have passed when the server's transaction, which was open meanwhile, is committed."""
+    given = DomainSettings("https://app.example.com/of-the-customer")
+    async with open_world(dsn, tmp_path, probe_port, knot.address, ACME_DNS_ZONE=ZONE) as world:
+        flow, database, application = await world.planned(), world.service.database, world.partner.id
+        path = f"/connect/flows/{flow.body['id']}/prepare"
+        async with database.transaction() as connection:
+            await connection.execute("update connect_flows set by_browser = true")
+
+        async def prepare_meanwhile(act: Callable[[Connection], Awaitable[object]]) -> Answer:
+            async with database.transaction() as connection:
+                await certificates.lock_domain(connection, SHOP)
+                await act(connection)
+                asked = asyncio.create_task(world.partner.call("POST", path, json={}))
+                await locks_are_waited_for(connection, asked)
+            return await asked
+
+        async def stored() -> list[str]:
+            async with database.connection() as connection:
+                rows = await connection.fetch("select application_url from preparations where domain = $1", SHOP)
+            return [row["application_url"] for row in rows]
+
+        async def request(connection: Connection) -> None:
+            await preparations.request(connection, application, preparations.Wanted(SHOP, "power", given))
+
+        assert (await prepare_meanwhile(request)).status == 200
+        assert await stored() == [given.application_url]
+        async with database.transaction() as connection:
+            await preparations.delete(connection, SHOP, application)
+        answer = await prepare_meanwhile(
+            lambda connection: changes.enrol(connection, SHOP, "power", application, given)
+        )
+        assert (answer.status, answer.body["code"], await stored()) == (409, "not_preparable", [])
+
+
+async def locks_are_waited_for(connection: Connection, asked: asyncio.Task[Answer]) -> None:
+    """Wait until another connection waits for a lock of this one, or the call is answered without."""
+    async with asyncio.timeout(SECONDS):
+        while not asked.done() and not await connection.fetchval(
+            "select exists (select from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid)))"
+        ):
+            await asyncio.sleep(0.01)
 
 
 async def test_nothing_is_prepared_without_a_zone_of_the_operators(world: World) -> None:
