@@ -33,7 +33,7 @@ from common.settings import Settings
 from monitor.batches.processing import Processing
 from monitor.certificates.challenge_zone import ChallengeZone
 from monitor.certificates.dns_moved_away import DomainDnsCheck
-from monitor.certificates.internal import InternalIssuer, open_internal, root_path
+from monitor.certificates.internal import InternalIssuer, SharedIssuer, root_path
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import IssuanceFailed, Issuer
 from monitor.certificates.journal import UpdateZone
@@ -105,13 +105,13 @@ class MonitorWiring:
         return HttpEdgeProbe(self.keyring, probing_policy(self.settings))
 
     @cached_property
-    def _internal_issuer(self) -> InternalIssuer:
-        return open_internal(self.settings.state_dir, self.keyring, self.clock)
+    def _shared_issuer(self) -> SharedIssuer:
+        return SharedIssuer(self.database, self.settings.state_dir, self.keyring, self.clock)
 
-    def _test_issuer(self) -> InternalIssuer:
-        """Return the issuer of applications for tests. Raises: `IssuanceFailed`."""
+    async def _test_issuer(self) -> InternalIssuer:
+        """Return the issuer of applications for tests. Raises: `IssuanceFailed`, `DatabaseUnavailable`."""
         try:
-            return self._internal_issuer
+            return await self._shared_issuer.open()
         except OperatorError as error:
             raise IssuanceFailed(str(error), kind="unavailable") from error
 
@@ -126,7 +126,7 @@ class MonitorWiring:
             async with open_acme(settings, self.database, self.keyring, self.clock) as issuers:
                 yield issuers, f"acme {', '.join(settings.acme_directory)}"
             return
-        issuer = self._internal_issuer
+        issuer = await self._shared_issuer.open()
         _log.info("clients that trust this root accept our certificates", root=str(root_path(settings.state_dir)))
         yield issuer, f"internal {issuer.root_fingerprint}"
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import starmap
 
-from common.db import acme_accounts, application_secrets, certificates, domain_connect_keys
+from common.db import acme_accounts, application_secrets, certificates, domain_connect_keys, internal_root
 from common.db.session import Connection
 from common.secrets import Room, room_of
 
@@ -44,6 +44,10 @@ def _account(_: str) -> str:
     return acme_accounts.KEY_IDENTITY
 
 
+def _root(_: str) -> str:
+    return internal_root.KEY_IDENTITY
+
+
 SEALED_COLUMNS: tuple[SealedColumn, ...] = tuple(
     starmap(
         SealedColumn,
@@ -58,6 +62,7 @@ SEALED_COLUMNS: tuple[SealedColumn, ...] = tuple(
             ("applications", "previous_signature_key", ("id",), application_secrets.signature_key_identity),
             ("acme_key", "private_key", ("thumbprint",), _account),
             ("acme_key_rollover", "private_key", ("thumbprint",), _account),
+            ("internal_root", "private_key", ("certificate",), _root),
             ("domain_connect_keys", "private_key", ("label",), domain_connect_keys.key_identity),
             ("orders", "placed_key", ("domain",), certificates.key_identity),
             ("certificates", "private_key", ("domain", "application_id"), certificates.key_identity),

@@ -217,6 +217,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "feed_timeline": "one row",
         "former_holders": f"erased {REMEMBERED_DAYS} days after the name was given up; beside them, at most"
         f" {MOST_FORMER_TARGETS} former cname targets of each application",
+        "internal_root": "one row",
         "lock_slots": f"{sum(locks.SLOTS.values())} rows",
         "mass_guard": "one row",
         "memberships": "one row for each organisation of a user",

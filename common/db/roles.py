@@ -120,6 +120,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "audit": "select, insert, update, delete",  # retention erases them
             "ca_ledger": _ALL,
             "changes": "select, update, delete",  # retention purges tombstones
+            "internal_root": _ADD,
             "feed_shards": "select, update",
             "mass_guard": "select, update",
             "origin_outages": _ALL,

@@ -1,8 +1,9 @@
 """The internal issuer: a certificate authority of our own, so that everything works with no network.
 
-Owns ``<state_dir>/ca``: ``root.pem``, for users to trust, and ``root.key``, sealed under the master key. The
-directory is made complete and then renamed into place, so of several monitors that start at once all use the
-first one's. Leaves are signed by the root itself: a client that trusts ``root.pem`` needs nothing more.
+Postgres keeps its root, so that the monitors on all machines sign with one (`common.db.internal_root`). Owns
+``<state_dir>/ca``, which has a copy: ``root.pem``, for users to trust, and ``root.key``, sealed under the master key.
+The directory is made complete and then renamed into place, so of several monitors that start at once all use the first
+one's. Leaves are signed by the root itself: a client that trusts ``root.pem`` needs nothing more.
 """
 
 from __future__ import annotations
@@ -23,14 +24,20 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from common.atomic_files import sync_directory, write_new_file
+from common.atomic_files import replace_file, sync_directory, write_new_file
 from common.clock import Clock
+from common.db import internal_root
+from common.db.internal_root import KEY_IDENTITY, SealedRoot
+from common.db.pool import Database
 from common.errors import OperatorError, SecretUnreadable
+from common.logs import get_logger
 from common.secrets import Keyring
 from monitor.certificates.issuer import IssuanceFailed, Issued, Journal, RenewalWindow
 from monitor.certificates.phases import Phases
 
-_KEY_IDENTITY = "ca/root-key"
+_KEY_FILE = "root.key"
+_log = get_logger("monitor.certificates.internal")
+
 _ROOT_LIFETIME = timedelta(days=3650)
 _LEAF_LIFETIME = timedelta(days=90)
 _CLOCK_SKEW = timedelta(hours=1)  # a client whose clock is behind accepts the leaf as well
@@ -109,10 +116,61 @@ def open_internal(state_dir: Path, keyring: Keyring, clock: Clock) -> InternalIs
     return InternalIssuer(root, key, clock)
 
 
+class SharedIssuer:
+    """The installation's authority, opened when it is first needed. One instance per process.
+
+    Mutable state: the issuer, once it is open.
+    """
+
+    def __init__(self, database: Database, state_dir: Path, keyring: Keyring, clock: Clock) -> None:
+        self._database = database
+        self._state_dir = state_dir
+        self._keyring = keyring
+        self._clock = clock
+        self._issuer: InternalIssuer | None = None
+
+    async def open(self) -> InternalIssuer:
+        """Return the issuer; where the installation has no root yet, the state directory's becomes it.
+
+        Raises: `OperatorError` as `open_internal`, `DatabaseUnavailable`.
+        """
+        if self._issuer is None:
+            _place(root_path(self._state_dir), await self._find_root())
+            self._issuer = open_internal(self._state_dir, self._keyring, self._clock)
+        return self._issuer
+
+    async def _find_root(self) -> SealedRoot:
+        async with self._database.connection() as connection:
+            kept = await internal_root.find(connection)
+        if kept is not None:
+            return kept
+        open_internal(self._state_dir, self._keyring, self._clock)  # makes one where there is none
+        path = root_path(self._state_dir)
+        try:
+            own = SealedRoot(path.read_text("ascii"), (path.parent / _KEY_FILE).read_bytes())
+        except OSError as error:
+            raise OperatorError(f"cannot read the certificate authority in {path.parent}: {error}") from error
+        async with self._database.transaction() as connection:
+            return await internal_root.keep(connection, own)
+
+
+def _place(path: Path, root: SealedRoot) -> None:
+    """Write the root to the state directory, where another is there, or none. Raises: `OperatorError`."""
+    try:
+        if path.exists() and path.read_text("ascii") == root.certificate:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path.parent / _KEY_FILE, root.private_key)
+        replace_file(path, root.certificate.encode("ascii"), mode=0o644)  # last, for it tells whether both are written
+    except (OSError, ValueError) as error:
+        raise OperatorError(f"cannot write the certificate authority to {path.parent}: {error}") from error
+    _log.info("the root of all monitors is placed here", root=str(path))
+
+
 def _read(directory: Path, keyring: Keyring) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     """Read the root certificate and its key."""
     root = x509.load_pem_x509_certificate((directory / "root.pem").read_bytes())
-    key = load_pem_private_key(keyring.open((directory / "root.key").read_bytes(), _KEY_IDENTITY), None)
+    key = load_pem_private_key(keyring.open((directory / _KEY_FILE).read_bytes(), KEY_IDENTITY), None)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != root.public_key():
         raise ValueError("the root's key is another's")
     return root, key
@@ -125,7 +183,7 @@ def _create(directory: Path, keyring: Keyring, now: datetime) -> None:
     draft = Path(tempfile.mkdtemp(prefix=".ca-", dir=directory.parent))
     try:
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        write_new_file(draft / "root.key", keyring.seal(secret, _KEY_IDENTITY))
+        write_new_file(draft / _KEY_FILE, keyring.seal(secret, KEY_IDENTITY))
         write_new_file(draft / "root.pem", _sign_root(key, now).public_bytes(Encoding.PEM), mode=0o644)
         draft.chmod(0o755)
         sync_directory(draft)

@@ -73,7 +73,7 @@ class Issuance:
         *,
         find_lead: FindLead,
         is_delegated: IsDelegated = _is_never_delegated,
-        test_issuer: Callable[[], Issuer] | None = None,
+        test_issuer: Callable[[], Awaitable[Issuer]] | None = None,
         update_zone: UpdateZone | None = None,
         rehearse: Rehearse = rehearse_nothing,
         limits: Limits,
@@ -158,7 +158,8 @@ class Issuance:
         )
         replaces = await self._find_certificate_in_service(order)
         try:
-            issued = await self._issuer_of(order).issue(order.domain, request, phases, journal, replaces=replaces)
+            issuer = await self._issuer_of(order)
+            issued = await issuer.issue(order.domain, request, phases, journal, replaces=replaces)
         finally:
             await journal.end_challenges()
         leaf = check_leaf(issued.chain, order.domain, key)
@@ -178,9 +179,9 @@ class Issuance:
             )
         return certificate
 
-    def _issuer_of(self, order: Order) -> Issuer:
+    async def _issuer_of(self, order: Order) -> Issuer:
         """Return the issuer of the order's application. Raises: `IssuanceFailed`."""
-        return self._test_issuer() if order.is_test and self._test_issuer is not None else self._issuer
+        return await self._test_issuer() if order.is_test and self._test_issuer is not None else self._issuer
 
     def _open_or_create_key(self, order: Order) -> tuple[ec.EllipticCurvePrivateKey, bytes, Placed | None]:
         """Return the order's private key, its envelope, and the order already placed for it.
@@ -291,7 +292,8 @@ class Issuance:
         if in_service is None:
             return None
         try:
-            return await self._issuer_of(order).renewal_window(in_service)
+            issuer = await self._issuer_of(order)
+            return await issuer.renewal_window(in_service)
         except IssuanceFailed as error:  # the lifetime is the fallback
             _log.info("the CA gave no renewal time", domain=order.domain, reason=str(error))
             return None

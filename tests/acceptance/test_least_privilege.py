@@ -251,6 +251,7 @@ async def assert_only_edge_secrets_open(installation: Installation, keys: Keyrin
         "applications.client_secret",
         "applications.webhook_secret",
         "acme_key.private_key",
+        "internal_root.private_key",
         "domain_connect_keys.private_key",  # the stage signs for a provider of its zone
     }
 

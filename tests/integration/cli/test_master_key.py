@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from common.clock import SystemClock
-from common.db import acme_accounts, application_secrets, certificates, envelopes
+from common.db import acme_accounts, application_secrets, certificates, envelopes, internal_root
 from common.db.pool import Database
 from common.db.secrets_canary import ensure_canary
 from common.errors import OperatorError, SecretUnreadable
@@ -75,6 +75,8 @@ async def fill(database: Database, keyring: Keyring, *, domains: int = 3) -> Non
         await acme_accounts.keep_key(
             connection, acme_accounts.SealedKey(keyring.seal(b"account", acme_accounts.KEY_IDENTITY), "thumbprint")
         )
+        root = internal_root.SealedRoot("PEM", keyring.seal(b"root", internal_root.KEY_IDENTITY))
+        await internal_root.keep(connection, root)
         await connection.execute(
             "insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after)"
             " select domain, 'app', 'ca', 'chain', key, $3, $4 from unnest($1::text[], $2::bytea[]) as t (domain, key)",

@@ -51,9 +51,13 @@ async def test_of_an_application_for_tests_the_internal_authority_issues_and_no_
     shop: Database, tmp_path: Path, keys: Keyring
 ) -> None:
     public, internal = parts.LimitedIssuer(tmp_path / "public"), CountingIssuer(tmp_path)
+
+    async def find_internal() -> CountingIssuer:
+        return internal
+
     async with shop.transaction() as connection:
         await connection.execute("update applications set is_test = true where id = $1", APPLICATION)
-    async with parts.running(parts.make_runner(shop, public, keys, test_issuer=lambda: internal)):
+    async with parts.running(parts.make_runner(shop, public, keys, test_issuer=find_internal)):
         await parts.power(shop)
         await parts.power(shop, "www.customer.example", OTHER_APPLICATION)
         await parts.until_live(shop)
