@@ -149,7 +149,7 @@ export const ENGLISH = Object.freeze({
   manual_delete: "To delete",
   manual_records: "To add",
   manual_merge: "There is such a record already: overwrite its value with this one.",
-  manual_help: "Guide of {provider}",
+  manual_help: "Help of {provider}",
   manual_partner_help: "Guide of {application}",
   manual_check: "Check now",
   provider_other: "Is your DNS at another provider?",

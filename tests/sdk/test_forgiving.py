@@ -366,7 +366,7 @@ async def test_a_known_provider_has_a_link_to_its_console(chromium: Browser) -> 
     page, _ = await opened_at(chromium, PLANNED | MANUAL | {"provider": known}, "manual")
     console = page.get_by_role("link", name="Sign in at Cloudflare")
     await expect(console).to_have_attribute("href", "https://dash.cloudflare.com/?to=/:account/:zone/dns/records")
-    await expect(page.get_by_role("link", name="Guide of Cloudflare")).to_be_visible()
+    await expect(page.get_by_role("link", name="Help of Cloudflare")).to_be_visible()
 
 
 RAW = "RRSet modify failed: 0x2F <zone locked>"
