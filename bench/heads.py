@@ -53,6 +53,11 @@ def varied(host: str, path: str) -> list[bytes]:
     return [_variant(number, host, path) for number in range(VARIANTS)]
 
 
+def other_paths(host: str, path: str) -> list[bytes]:
+    """Return `VARIANTS` requests of a browser that differ in their paths alone."""
+    return [_head(host, f"{path}?n={number}&v={number * 7919}", _BROWSER.items()) for number in range(VARIANTS)]
+
+
 def posts(host: str, path: str) -> list[bytes]:
     """Return `VARIANTS` requests with a body of 200 bytes of JSON each, no two alike."""
     return [_post(number, host, path) for number in range(VARIANTS)]

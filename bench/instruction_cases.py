@@ -111,6 +111,22 @@ def cases() -> list[InstructionCase]:
         InstructionCase(
             "h2-10", "both different, HTTP/2, ten requests at once", varied, answers.varied(), secure=True, streams=10
         ),
+        InstructionCase(
+            "h2-path-1",
+            "path and response different, HTTP/2, one request at a time",
+            heads.other_paths(HOST, KB),
+            answers.varied(),
+            secure=True,
+            streams=1,
+        ),
+        InstructionCase(
+            "h2-path-10",
+            "path and response different, HTTP/2, ten requests at once",
+            heads.other_paths(HOST, KB),
+            answers.varied(),
+            secure=True,
+            streams=10,
+        ),
         InstructionCase("tls-new", "a new connection, whole handshake", closing, secure=True, connections=(1,)),
         InstructionCase(
             "tls-resumed", "a new connection, resumed session", closing, secure=True, connections=(1,), resumes=True

@@ -188,12 +188,12 @@ class OpenStreams:
 
     def _close(self, stream: Stream) -> None:
         """Forget a stream that is closed."""
-        closed = self._closed_ids
+        closed, stream_id = self._closed_ids, stream.id
         if len(closed) >= _MAX_REMEMBERED:
-            for stream_id in list(islice(closed, _FORGOTTEN_AT_ONCE)):
-                del closed[stream_id]
-        closed[stream.id] = False
-        self.streams.pop(stream.id, None)
+            for old_id in list(islice(closed, _FORGOTTEN_AT_ONCE)):
+                del closed[old_id]
+        closed[stream_id] = False
+        self.streams.pop(stream_id, None)
         if stream.pending_bytes or stream.block or stream.interims:
             self._output.drop(stream)
         if stream.held:

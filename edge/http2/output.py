@@ -28,7 +28,6 @@ Piece: TypeAlias = "bytes | memoryview"
 # By themselves, since every response needs them: an attribute of a module costs a step more.
 _MAX_FRAME_BYTES: Final = frames.MAX_FRAME_BYTES
 _pack_header: Final = frames.pack_header
-_DATA: Final = frames.DATA
 _HEADERS: Final = frames.HEADERS
 _END_HEADERS: Final = frames.END_HEADERS
 _END_STREAM: Final = frames.END_STREAM
@@ -123,11 +122,9 @@ class Output:
     def add_whole(self, stream: Stream, block: bytes, data: bytes) -> bool:
         """Send a whole response before all else. Return False where it has to be queued: then nothing is changed."""
         size, block_size, stream_id = len(data), len(block), stream.id
-        if (
-            (self.queued or size > self._room or size > self.window or size > stream.send_window)
-            or block_size > _MAX_FRAME_BYTES
-            or size > MAX_DATA_BYTES
-        ):
+        if self.queued or size > self._room or size > self.window or size > stream.send_window:
+            return False
+        if size > MAX_DATA_BYTES or block_size > _MAX_FRAME_BYTES:
             return False
         if not data:
             self.control += _pack_header(block_size << 8 | _HEADERS, _WHOLE_HEADERS, stream_id), block
@@ -135,7 +132,7 @@ class Output:
         self.control += (
             _pack_header(block_size << 8 | _HEADERS, _END_HEADERS, stream_id),
             block,
-            _pack_header(size << 8 | _DATA, _END_STREAM, stream_id),
+            _pack_header(size << 8, _END_STREAM, stream_id),  # DATA
             data,
         )
         self._room -= size

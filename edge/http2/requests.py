@@ -28,6 +28,9 @@ _METHOD: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _PATH: Final = re.compile(rb"/[!-~\x80-\xff]*")
 _AUTHORITY: Final = re.compile(rb"[!-~]*")
 _SCHEMES: Final = (b"https", b"http")
+_KIND_OF: Final = itemgetter(0)
+_LINE_OF: Final = itemgetter(1)
+_VALUE_OF: Final = itemgetter(3)
 _PSEUDO_FIELDS: Final = 4
 _PSEUDO_KINDS: Final = [METHOD, SCHEME, AUTHORITY, PATH]  # ascending
 
@@ -58,8 +61,8 @@ class HeadComposer:
         self._kinds: tuple[int, ...] | None = None  # nothing is remembered
         self._path_at = 0
         self._priority_at = 0  # the last one's; 0: there is none
-        self._pseudo_of = itemgetter(0, 0)  # method, scheme and authority, of a request's values
-        self._pseudo: tuple[bytes, ...] = ()
+        self._pseudo_of = itemgetter(0, 0)  # method, scheme and authority, of a request's fields
+        self._pseudo: tuple[Field, ...] = ()
         self._cookies = slice(0)  # where there are several, one behind the other
         self._before_path = self._behind_path = self._priority = b""
 
@@ -75,8 +78,9 @@ class HeadComposer:
         return self._compose(fields)
 
     def _compose(self, fields: list[Field]) -> tuple[bytes, bytes]:
-        kinds, lines, _, values = zip(*fields, strict=True)
-        path = values[self._path_at] if kinds == self._kinds and self._pseudo_of(values) == self._pseudo else b""
+        kinds = (*map(_KIND_OF, fields),)
+        is_known = kinds == self._kinds and self._pseudo_of(fields) == self._pseudo
+        path = fields[self._path_at][3] if is_known else b""
         if not _PATH.fullmatch(path):
             self._fields, self._kinds = [], None
             head, priority = request_head(fields, is_complete=True)
@@ -85,18 +89,19 @@ class HeadComposer:
                 return head, priority
             self._kinds, self._path_at, self._cookies = kinds, kinds.index(PATH), cookies
             self._pseudo_of = itemgetter(*map(kinds.index, (METHOD, SCHEME, AUTHORITY)))
-            self._pseudo = self._pseudo_of(values)
-            self._before_path = self._pseudo[0] + b" "
-            path = values[self._path_at]
+            self._pseudo = self._pseudo_of(fields)
+            self._before_path = self._pseudo[0][3] + b" "
+            path = fields[self._path_at][3]
             self._priority_at = max((at for at, kind in enumerate(kinds) if kind == PRIORITY), default=0)
         self._fields = fields.copy()
-        start = b" HTTP/1.1\r\nHost: " + self._pseudo[2]
+        lines = [*map(_LINE_OF, fields)]
         cookies = self._cookies
         if cookies.stop:
-            cookie = b"\r\ncookie: " + b"; ".join(values[cookies])
-            lines = (*lines[: cookies.start], cookie, *lines[cookies.stop :])
-        self._behind_path = b"".join((start, *lines[_PSEUDO_FIELDS:], b"\r\n\r\n"))
-        self._priority = values[self._priority_at] if self._priority_at else b""
+            lines[cookies] = (b"\r\ncookie: " + b"; ".join(map(_VALUE_OF, fields[cookies])),)
+        lines[:_PSEUDO_FIELDS] = (b" HTTP/1.1\r\nHost: ", self._pseudo[2][3])
+        lines.append(b"\r\n\r\n")
+        self._behind_path = b"".join(lines)
+        self._priority = fields[self._priority_at][3] if self._priority_at else b""
         return self._before_path + path + self._behind_path, self._priority
 
 

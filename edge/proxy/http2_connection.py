@@ -21,7 +21,7 @@ from edge.http import request, request_ids
 from edge.http.error_responses import HEAD_TOO_LARGE, ErrorResponse, Rejected
 from edge.http.request import RequestHead
 from edge.http2.connection import Http2Connection
-from edge.http2.errors import ConnectionFailed, ErrorCode
+from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
 from edge.http2.streams import CLOSED, Stream
 from edge.proxy.accepted_connection import AcceptedConnection
 from edge.proxy.buffered_exchange import BufferedExchange
@@ -356,9 +356,12 @@ class Http2ClientConnection(AcceptedConnection):
             )
         make = BufferedExchange if head.fields.body and route.buffer_uploads_bytes else Exchange
         exchange = make(stream, worker.exchanges, head, route, upstream_head, worker.loop.time())
-        stream.begin(exchange, request_id, is_complete=is_complete)
+        stream.exchange, stream.given_id = exchange, request_id
         if not is_complete:
+            stream.expect_content(head.fields.body)
             self._ready.append(stream)
+        elif head.fields.body:
+            raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "no content, against Content-Length")
         elif self._running < FAIR_EXCHANGES:  # as `_start`, with fewer steps
             self._running += 1
             stream.has_started = True
@@ -426,11 +429,11 @@ class Http2ClientConnection(AcceptedConnection):
         if self._is_full or not http2.respond(stream, block, data):  # then urgency orders what waits
             http2.send_head(stream, block, data)
             self.end(stream)
-        elif not self._is_flush_due:
-            if http2.streams or self._is_receiving:
-                self.flush_soon()
-            else:
-                self._flush()
+        elif http2.streams or self._is_receiving or self._is_flush_due:
+            self.flush_soon()
+        elif self.state is READING:
+            self._transport.write(b"".join(http2.take_output(WRITE_BYTES)))
+            self._become_idle()
 
     def end(self, stream: Http2Stream) -> None:
         """End the response, which is complete. The only one under way is written at once."""

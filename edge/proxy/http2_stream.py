@@ -31,10 +31,10 @@ class Http2Stream(Stream):
         "_early",
         "_filled",
         "_missing",
-        "_request_id",
         "bytes_down",
         "deadline",
         "exchange",
+        "given_id",
         "has_started",
         "unsent_bytes",
     )
@@ -44,7 +44,6 @@ class Http2Stream(Stream):
     def __init__(self, connection: Http2ClientConnection, stream_id: int, send_window: int) -> None:
         Stream.__init__(self, stream_id, send_window)
         self._connection = connection
-        self._request_id = ""
         self._early: list[bytes] | None = None  # content that came before the exchange started
         self._filled = b""  # the block of a head that `fill_head` made, or of a whole response
         self._content: bytes | None = None  # of a whole response, until the exchange has ended
@@ -53,22 +52,15 @@ class Http2Stream(Stream):
         self.bytes_down = 0
         self.deadline = float("inf")
         self.exchange: Exchange | None = None
+        self.given_id = ""  # the request's, once it has one
         self.has_started = False
 
     # The request ------------------------------------------------------------------------------------------
 
-    def begin(self, exchange: Exchange, request_id: str, *, is_complete: bool) -> None:
-        """Take the exchange; it is started by `start`.
-
-        Raises: `StreamFailed` where Content-Length announces more than comes.
-        """
-        self._request_id = request_id
-        self.exchange = exchange
-        self._missing = exchange.head.fields.body
-        if not is_complete:
-            self._early = []
-        elif self._missing:
-            raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "no content, against Content-Length")
+    def expect_content(self, length: int) -> None:
+        """Keep content until `start`: it may come before. `length`: octets, or `CHUNKED`."""
+        self._missing = length
+        self._early = []
 
     def start(self) -> None:
         """Start the exchange, with what came of its body."""
@@ -142,9 +134,9 @@ class Http2Stream(Stream):
 
     def identify(self, head: RequestHead | None) -> str:
         """Return the id of the request with this head; where requests are not assigned one it is made when needed."""
-        if not self._request_id:
-            self._request_id = self._connection.identify(head)
-        return self._request_id
+        if not self.given_id:
+            self.given_id = self._connection.identify(head)
+        return self.given_id
 
     def write_interim(self, head: bytes) -> None:
         """Send an interim response."""
