@@ -59,7 +59,7 @@ class ListRow:
 
     `status`: active or inactive of Power and Secure; present, missing or unchecked of Monitor. `not_after` is the
     certificate's. `origin_fails`: it is reported that its origin gives edges no answer. `metadata`: the application's
-    notes of an enrolled domain.
+    notes of an enrolled domain. `is_blocked`: edges answer with a policy in place of its origin.
     """
 
     key: ListKey
@@ -70,6 +70,7 @@ class ListRow:
     origin_fails: bool = False
     metadata: Mapping[str, str] | None = None
     is_test: bool = False
+    is_blocked: bool = False
 
     @property
     def name(self) -> str:

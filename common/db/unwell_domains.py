@@ -1,4 +1,4 @@
-"""Domains that are active and yet need a look: without a certificate, or with an origin that gives no answer.
+"""Domains that are active and yet need a look: blocked, without a certificate, or with an origin that gives no answer.
 
 Owns no table. The rows are those of the list of domains (`common.db.domain_list`).
 """
@@ -8,6 +8,9 @@ Owns no table. The rows are those of the list of domains (`common.db.domain_list
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+from asyncpg import Record
 
 from common.db.domain_list import ListRow
 from common.db.domain_list_query import ListKey
@@ -16,7 +19,8 @@ from common.db.session import Connection
 
 _MOST_ORDERS_READ = 1_000
 _UNCERTIFIED = f"""
-    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, a.is_test
+    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, a.is_test,
+        null::timestamptz as not_after
     from (select domain, state from orders where {AWAITED.listed} and {{whose}} limit {_MOST_ORDERS_READ}) o
     join domains d on d.domain = o.domain and d.active_until > now()
     join applications a on a.id = d.application_id
@@ -32,17 +36,7 @@ async def list_uncertified(connection: Connection, applications: Sequence[str] |
         rows = await connection.fetch(_UNCERTIFIED.format(whose="true"), most)
     else:
         rows = await connection.fetch(_UNCERTIFIED.format(whose="application_id = any($2)"), most, list(applications))
-    return [
-        ListRow(
-            ListKey(row["domain"], row["product"], row["application_id"], row["created_at"], row["active_until"], True),
-            row["application_name"],
-            "active",
-            None,
-            False,
-            is_test=row["is_test"],
-        )
-        for row in rows
-    ]
+    return list(map(_as_row, rows))
 
 
 _UNANSWERED = """
@@ -70,15 +64,42 @@ async def list_unanswered(connection: Connection, applications: Sequence[str] | 
         rows = await connection.fetch(_UNANSWERED.format(whose="true"), most)
     else:
         rows = await connection.fetch(_UNANSWERED.format(whose="o.application_id = any($2)"), most, list(applications))
-    return [
-        ListRow(
-            ListKey(row["domain"], row["product"], row["application_id"], row["created_at"], row["active_until"], True),
-            row["application_name"],
-            "active",
-            row["not_after"],
-            False,
-            True,
-            is_test=row["is_test"],
-        )
-        for row in rows
-    ]
+    return [replace(_as_row(row), origin_fails=True) for row in rows]
+
+
+_BLOCKED = """
+    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, a.is_test,
+        c.not_after
+    from edge_policies p
+    join lateral (
+        (select * from domains where p.scope = 'domain' and domain = p.subject)
+        union all
+        (select * from domains where p.scope = 'application' and application_id = p.subject limit $1)
+    ) d on d.active_until > now()
+    join applications a on a.id = d.application_id
+    left join certificates c on c.domain = d.domain and c.released_at is null
+    where {whose}
+    order by d.domain, d.product limit $1
+"""
+
+
+async def list_blocked(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
+    """Return active domains that edges answer with a policy: blocked, or of a suspended application."""
+    if applications is None:
+        rows = await connection.fetch(_BLOCKED.format(whose="true"), most)
+    else:
+        rows = await connection.fetch(_BLOCKED.format(whose="a.id = any($2)"), most, list(applications))
+    return [replace(_as_row(row), is_blocked=True) for row in rows]
+
+
+def _as_row(row: Record) -> ListRow:
+    """Return an active domain as the list shows it."""
+    product, held_until = row["product"], row["active_until"]
+    return ListRow(
+        ListKey(row["domain"], product, row["application_id"], row["created_at"], held_until, True),
+        row["application_name"],
+        "active",
+        row["not_after"],
+        False,
+        is_test=row["is_test"],
+    )

@@ -19,7 +19,7 @@ from api.dashboard.visitors import visitor_of
 from api.rights import Roles
 from api.schemas.list_cursor import from_text, to_text
 from common.accounts import Permission
-from common.db import applications, domain_list, domain_totals, origin_outages, preparations, unwell_domains
+from common.db import applications, domain_list, domain_totals, origin_outages, policies, preparations, unwell_domains
 from common.db.applications import Application
 from common.db.domain_list import ListRow
 from common.db.domain_list_query import PRODUCTS, SORTS, STATUSES, DomainListQuery, ListKey, SearchLimits, Sort
@@ -195,17 +195,27 @@ def _page_url(filters: Mapping[str, str], wanted: DomainListQuery, more: Mapping
 
 
 async def _with_failures(connection: Connection, wanted: DomainListQuery, rows: Sequence[ListRow]) -> list[ListRow]:
-    """Return the rows, each with whether its origin fails.
+    """Return the rows, each with whether its origin fails and whether it is blocked.
 
-    Where those that need attention are wanted, the first part begins with the active domains that have no answer of
-    their origin, or no certificate.
+    Where those that need attention are wanted, the first part begins with the active domains that are blocked, have no
+    answer of their origin, or no certificate.
     """
     names = [(row.application_id, row.name) for row in rows if row.status == "active"]
     failing = await origin_outages.find_failing(connection, names) if names else set()
-    shown = [replace(row, origin_fails=(row.application_id, row.name) in failing) for row in rows]
+    blocked = await policies.find_many(connection, "domain", {name for _, name in names})
+    suspended = await policies.find_many(connection, "application", {application_id for application_id, _ in names})
+    shown = [
+        replace(
+            row,
+            origin_fails=(row.application_id, row.name) in failing,
+            is_blocked=row.status == "active" and (row.name in blocked or row.application_id in suspended),
+        )
+        for row in rows
+    ]
     if wanted.note or wanted.status != "problem" or wanted.after is not None or wanted.product == "monitor":
         return shown
-    unwell = await unwell_domains.list_unanswered(connection, wanted.applications, most=wanted.limit)
-    unwell += await unwell_domains.list_uncertified(connection, wanted.applications, most=wanted.limit)
+    unwell = await unwell_domains.list_uncertified(connection, wanted.applications, most=wanted.limit)
+    unwell += await unwell_domains.list_unanswered(connection, wanted.applications, most=wanted.limit)
+    unwell += await unwell_domains.list_blocked(connection, wanted.applications, most=wanted.limit)
     first = {row.key: row for row in unwell if wanted.text in row.name and wanted.product in (None, row.product)}
     return [*first.values(), *shown]

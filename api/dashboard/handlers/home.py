@@ -71,10 +71,12 @@ class HomePage:
         part = await domain_list.list_part(connection, DomainListQuery(ids, status="problem", limit=_ATTENTION))
         unanswered = await unwell_domains.list_unanswered(connection, ids, most=_ATTENTION)
         failing = await unwell_domains.list_uncertified(connection, ids, most=_ATTENTION)
+        blocked = await unwell_domains.list_blocked(connection, ids, most=_ATTENTION)
+        active = {row.key: row for row in [*failing, *unanswered, *blocked]}
         return {
             "totals": totals,
-            "attention": [*part.rows, *unanswered, *failing][:_ATTENTION],
-            "is_listed": bool(part.rows or unanswered or failing),
+            "attention": [*part.rows, *reversed(active.values())][:_ATTENTION],
+            "is_listed": bool(part.rows or active),
             "outages": await _outages(connection),
             "failing_origins": [
                 (each, describe_outage(each.fault))

@@ -227,9 +227,13 @@ async def test_an_operator_blocks_a_domain_and_its_partner_reads_why(dashboard: 
     await operator.post(path, **form)
     page = (await owner.get(path)).words
     assert "This domain is blocked by the operator: every request is answered 451. Phishing was reported." in page
+    for listed in ("/dashboard", "/dashboard/domains", "/dashboard/domains?status=problem"):
+        assert '<span class="badge bad">Blocked</span>' in (await owner.get(listed)).text, listed
+    assert "All is well" not in (await owner.get("/dashboard")).words
     assert (await owner.post(path, action="unblock")).status in (403, 404)
     await operator.post(path, action="unblock")
     assert "blocked by the operator" not in (await owner.get(path)).words
+    assert "Blocked" not in (await owner.get("/dashboard/domains")).words
 
 
 async def test_a_suspended_application_says_so_on_each_of_its_pages(dashboard: Dashboard) -> None:
