@@ -5,7 +5,7 @@ the way of every request from there (`RequestMemory`, `respond`, `Exchange`). `H
 
 A connection has no more exchanges with an origin than six connections of HTTP/1.1 would, unless the origin has room in
 plenty; other requests wait here. What streams have to send is written at the end of a turn of the loop,
-bounded by what the transport takes. Draining says GOAWAY twice (RFC 9113 §6.8).
+bounded by what the transport takes (`edge.proxy.http2_writing`). Draining says GOAWAY twice (RFC 9113 §6.8).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from edge.http.request import RequestHead
 from edge.http2.connection import Http2Connection
 from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
 from edge.http2.streams import CLOSED, Stream
-from edge.proxy.accepted_connection import AcceptedConnection
 from edge.proxy.buffered_exchange import BufferedExchange
 from edge.proxy.connection_states import ENDED, READING
 from edge.proxy.exchange import Exchange
 from edge.proxy.http2_stream import Http2Stream, as_http2
+from edge.proxy.http2_writing import NEVER, Http2Writing
 from edge.proxy.refusals import render_refusal
 from edge.proxy.request_memory import RequestMemory
 from edge.proxy.worker_context import WorkerContext
@@ -37,35 +37,25 @@ from edge.routing.respond import Forward, Reply, respond
 FAIR_EXCHANGES: Final = 6
 """At once, as many as a browser opens connections of HTTP/1.1."""
 
-WRITE_BYTES: Final = 262_144
-"""Content of one write, at most."""
-
 OVERDUE_AT_ONCE: Final = 8
 """Streams that are ended for lack of progress in one turn of the loop: each may cost a tenth of a millisecond."""
 
 _HEAD_ENDS: Final = b"\r\n\r\n"
-_NEVER: Final = float("inf")
 
 _log = get_logger("edge.proxy")
 
 
-class Http2ClientConnection(AcceptedConnection):
+class Http2ClientConnection(Http2Writing):
     """Serves one connection, inside TLS.
 
     `deadline` is the first of its streams', of a head's and of an idle connection's.
     """
 
     __slots__ = (
-        "_head_deadline",
-        "_http2",
-        "_idle_deadline",
-        "_is_flush_due",
-        "_is_receiving",
         "_memory",
         "_ready",
         "_running",
         "_waiting",
-        "head_encoder",
     )
 
     protocol = "HTTP/2"
@@ -76,12 +66,12 @@ class Http2ClientConnection(AcceptedConnection):
         self._http2 = Http2Connection(self, worker.literals, max_head_bytes=worker.limits.head_bytes)
         self._memory: RequestMemory = cast("RequestMemory", None)
         self._is_flush_due = False
-        self._is_receiving = False  # the streams of one read may not be known all
+        self._is_receiving = False
         self._running = 0  # exchanges that have started
         self._ready: list[Http2Stream] = []  # to be started once all that came is read
         self._waiting: deque[Http2Stream] = deque()  # for the connection's own exchanges to end
-        self._idle_deadline = _NEVER
-        self._head_deadline = _NEVER
+        self._idle_deadline = NEVER
+        self._head_deadline = NEVER
 
     def __repr__(self) -> str:
         return f"<Http2ClientConnection {self.state.name} {self._http2}>"
@@ -129,17 +119,6 @@ class Http2ClientConnection(AcceptedConnection):
         super().connection_lost(exc)
         self._ready.clear()
 
-    def pause_writing(self) -> None:
-        """Write no more until the client has read."""
-        self._is_full = True
-        self._unsent_bytes = self._transport.get_write_buffer_size()
-
-    def resume_writing(self) -> None:
-        """Write again."""
-        self._is_full = False
-        if self._http2.has_output:
-            self.flush_soon()
-
     def _after_input(self) -> None:
         """See what is to be done about what was read."""
         http2 = self._http2
@@ -147,7 +126,7 @@ class Http2ClientConnection(AcceptedConnection):
             self._end(http2.failure)
             return
         if http2.is_between_frames:
-            self._head_deadline = _NEVER
+            self._head_deadline = NEVER
         else:
             self._after_part()
         if http2.has_output:
@@ -164,8 +143,8 @@ class Http2ClientConnection(AcceptedConnection):
         if isinstance(uploading, Http2Stream):  # a slow upload is not a stalled one
             self.set_body_deadline(uploading)
         if not http2.is_in_head:
-            self._head_deadline = _NEVER
-        elif self._head_deadline == _NEVER:
+            self._head_deadline = NEVER
+        elif self._head_deadline == NEVER:
             self._head_deadline = self._worker.now + self._worker.head_seconds
             self.deadline = min(self.deadline, self._head_deadline)
 
@@ -176,38 +155,6 @@ class Http2ClientConnection(AcceptedConnection):
         if self._reads_afterwards:
             self._resume_input()
         self.data_received(b"")
-
-    # Writing ----------------------------------------------------------------------------------------------
-
-    def flush_soon(self) -> None:
-        """Write what there is at the end of this turn of the loop."""
-        if not (self._is_flush_due or self._is_full):
-            self._is_flush_due = True
-            self._worker.loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        """Write what there is, in one write."""
-        self._is_flush_due = False
-        if self.state is not READING or self._is_full:
-            return
-        http2 = self._http2
-        pieces = http2.take_output(WRITE_BYTES)
-        if pieces:
-            self._transport.write(b"".join(pieces))
-        if http2.has_output:
-            self.flush_soon()
-        elif not http2.streams:
-            self._become_idle()
-
-    def _become_idle(self) -> None:
-        """Wait for the next stream, or close: none is open."""
-        if self._http2.client_is_leaving or self._http2.has_gone_away:
-            if not self._http2.has_output:
-                self._close(lingers=True)
-        elif self._idle_deadline == _NEVER:
-            worker = self._worker
-            self._idle_deadline = deadline = worker.now + worker.idle_seconds
-            self.deadline = deadline if deadline < self._head_deadline else self._head_deadline
 
     def _end(self, failure: ConnectionFailed) -> None:
         """End the connection for what its client did; the last frame is GOAWAY."""
@@ -223,16 +170,6 @@ class Http2ClientConnection(AcceptedConnection):
         self._close(lingers=True)
 
     # Deadlines --------------------------------------------------------------------------------------------
-
-    def set_stream_deadline(self, stream: Http2Stream, seconds: float) -> None:
-        """Have `Http2Stream.on_deadline` called in so many seconds."""
-        stream.deadline = deadline = self._worker.now + seconds
-        self.deadline = deadline if deadline < self.deadline else self.deadline  # `min` would cost a call
-
-    def set_body_deadline(self, stream: Http2Stream) -> None:
-        """Wait for the client to take more of a response."""
-        stream.unsent_bytes = stream.pending_bytes
-        self.set_stream_deadline(stream, self._worker.exchanges.timeouts.body)
 
     def on_deadline(self) -> None:
         """End what makes no progress: the connection, a head, or streams."""
@@ -290,7 +227,7 @@ class Http2ClientConnection(AcceptedConnection):
 
     def open_stream(self, stream_id: int, send_window: int) -> Stream:
         """Make a stream that the client opens."""
-        self._idle_deadline = _NEVER
+        self._idle_deadline = NEVER
         return Http2Stream(self, stream_id, send_window)
 
     def on_failure(self, streams: list[Stream]) -> None:
@@ -403,62 +340,6 @@ class Http2ClientConnection(AcceptedConnection):
     def forget_request(self) -> None:
         """Decide upon the last request anew when it comes again."""
         self._memory.forget()
-
-    def send_interim(self, stream: Http2Stream, head: bytes) -> None:
-        """Send the head of an interim response."""
-        self._http2.send_interim(stream, self.head_encoder.head(head))
-        self.flush_soon()
-
-    def send_block(self, stream: Http2Stream, block: bytes, data: bytes) -> None:
-        """Send the block of the response's head, and content, of which more follows."""
-        self._http2.send_head(stream, block, data)
-        self.flush_soon()
-
-    def send_data(self, stream: Http2Stream, data: bytes) -> None:
-        """Send content."""
-        self._http2.send_data(stream, data)
-        self.flush_soon()
-
-    def send_trailers(self, stream: Http2Stream, block: bytes) -> None:
-        """Keep the trailer fields that end the response."""
-        stream.trailers = self.head_encoder.trailers(block)
-
-    def respond(self, stream: Http2Stream, block: bytes, data: bytes) -> None:
-        """Send a whole response. The only one under way is written at once."""
-        http2 = self._http2
-        if self._is_full or not http2.respond(stream, block, data):  # then urgency orders what waits
-            http2.send_head(stream, block, data)
-            self.end(stream)
-        elif http2.streams or self._is_receiving or self._is_flush_due:
-            self.flush_soon()
-        elif self.state is READING:
-            self._transport.write(b"".join(http2.take_output(WRITE_BYTES)))
-            self._become_idle()
-
-    def end(self, stream: Http2Stream) -> None:
-        """End the response, which is complete. The only one under way is written at once."""
-        self._http2.end(stream, stream.trailers)
-        if len(self._http2.streams) == 1 and not (self._is_flush_due or self._is_full or self._is_receiving):
-            self._flush()
-        else:
-            self.flush_soon()
-        if stream.pending_bytes:
-            self.set_body_deadline(stream)
-
-    def reset(self, stream: Http2Stream, code: ErrorCode) -> None:
-        """End a stream early."""
-        self._http2.reset(stream, code)
-        self.flush_soon()
-
-    def pause(self, stream: Http2Stream) -> None:
-        """Let the client send no more on the stream than its window."""
-        self._http2.pause(stream)
-
-    def resume(self, stream: Http2Stream) -> None:
-        """Let the client send again."""
-        self._http2.resume(stream)
-        if self._http2.has_output:
-            self.flush_soon()
 
     def count(self, stream: Http2Stream, exchange: Exchange, *, is_logged: bool) -> None:
         """Count a finished exchange, and write its line of the access log."""
