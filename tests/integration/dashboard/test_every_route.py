@@ -25,7 +25,7 @@ OF_A_TENANT = [(method, path) for method, path in ROUTES if "{application}" in p
 
 
 def filled(path: str, **values: str) -> str:
-    given = {"name": SHOP, "event": "evt_" + "0" * 34, "token": "x" * 43} | values
+    given = {"name": SHOP, "event": "evt_" + "0" * 34, "flow": "flow_" + "0" * 24, "token": "x" * 43} | values
     return re.sub(r"{(\w+)}", lambda found: given[found[1]], path)
 
 
