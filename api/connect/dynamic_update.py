@@ -85,7 +85,7 @@ class DynamicUpdate:
         try:
             given = parse_host_port(text, _PORT)
         except ValueError as error:
-            raise WayFailed("credentials_missing", "The server is a host, or host:port.") from error
+            raise WayFailed("address_refused", "The server is a host, or host:port.") from error
         addresses = [given.host] if parse_address(given.host) else await self._resolve(given.host)
         for address in addresses:
             try:

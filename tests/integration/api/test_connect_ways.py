@@ -146,6 +146,7 @@ async def test_a_zone_that_changed_since_gets_a_new_plan_and_nothing_is_written(
         ({"key_name": "unknown"}, "wrong_token"),
         ({"server": "192.0.2.7.example"}, "provider_unreachable"),
         ({"server": "10.0.0.1"}, "address_refused"),
+        ({"server": "ns1.customer.example:port"}, "address_refused"),
         ({"key_secret": ""}, "credentials_missing"),
     ],
 )
