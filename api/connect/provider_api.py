@@ -176,7 +176,7 @@ def _check_credentials(api: ProviderApi, credentials: Mapping[str, str]) -> dict
         raise WayFailed("credentials_missing", f"{' and '.join(missing)}: needed for {api.name}.")
     given = {field.name: credentials[field.name].strip() for field in api.fields if credentials.get(field.name)}
     if api.endpoint_field is not None and not _is_web_address(given[api.endpoint_field]):
-        raise WayFailed("credentials_missing", "The API's address begins with https:// or http://.")
+        raise WayFailed("address_refused", "The API's address begins with https:// or http://.")
     if any("/" in given.get(name, "") for name in ("pdns_server_id",)):
         raise WayFailed("credentials_missing", "A server id has no slash.")
     return given

@@ -72,3 +72,12 @@ async def test_a_write_whose_turn_does_not_come_is_refused(settings: Settings, p
     assert await write(apis, provider) == "rate_limited"
     provider.let_go.set()
     assert "rate_limited" not in await asyncio.gather(*writes)
+
+
+async def test_an_address_that_is_none_of_the_web_is_refused_as_an_address(
+    settings: Settings, provider: SilentProvider
+) -> None:
+    apis = ProviderApis(settings, longest_seconds=300.0, longest_wait_seconds=0.1)
+    provider.url = provider.url.replace("http", "htp")
+    assert await write(apis, provider) == "address_refused"
+    assert provider.taken == 0
