@@ -323,7 +323,7 @@ class Conversation:
         fields += [(b":authority", b"a.example"), *some_fields(rng)]
         if rng.random() < 0.05:
             fields += [(b"x-large", text(rng, 1000) + b"x" * rng.randrange(20_000))]
-        if self.last_fields and rng.random() < 0.5:  # as browsers do: the path, which no table takes, is new
+        if self.last_fields and rng.random() < 0.8:  # as browsers do: the path, which no table takes, is new
             fields = [*self.last_fields]
             fields[2] = NeverIndexedHeaderTuple(*fields[2] if rng.random() < 0.2 else (b":path", b"/" + text(rng)))
         self.last_fields = fields
