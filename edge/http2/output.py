@@ -48,6 +48,9 @@ MAX_HELD_BYTES: Final = 262_144
 _MOST_AHEAD_BYTES: Final = 65_536
 """Content of whole responses that are written before all else, from one `take` to the next."""
 
+_NONE_AHEAD: Final = -1
+"""Before the first block, which `EMPTY_TABLE` stands before: a response without content is queued too."""
+
 
 class Output:
     """Keeps what one connection has to send. Made and fed by it.
@@ -74,7 +77,7 @@ class Output:
         """Begin empty. `on_end` is called once the last frame of a stream's response is taken."""
         self._on_end = on_end
         self._is_first_block = True
-        self._room = 0  # for more content of whole responses; none before the first block
+        self._room = _NONE_AHEAD
         self.control: list[Piece] = []
         self.control_bytes = 0
         self.window = frames.DEFAULT_WINDOW

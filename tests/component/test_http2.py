@@ -480,6 +480,19 @@ async def test_response_without_content(
             assert (response.ended, response.content) == (True, b"")
 
 
+@pytest.mark.parametrize("answer", [b"204 No Content\r\n", b"200 OK\r\nContent-Length: 2\r\n"], ids=["empty", "small"])
+async def test_first_response_says_that_it_needs_no_table_of_fields(tmp_path: Path, answer: bytes) -> None:
+    content = b"ok" if b"Length" in answer else b""
+    script = sends(b"HTTP/1.1 %b\r\n%b" % (answer, content))
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
+        client.h2.update_settings({frames.HEADER_TABLE_SIZE: 0})
+        client.flush()
+        await client.until(lambda: client.h2.local_settings[frames.HEADER_TABLE_SIZE] == 0)  # acknowledged
+        for _ in range(2):
+            response = await client.exchange(get())
+            assert (response.fields[0][1], response.content) == (answer[:3], content)
+
+
 async def test_response_until_the_origins_end(tmp_path: Path) -> None:
     script = sends(b"HTTP/1.1 200 OK\r\n\r\nabc", b"def", closes=True)
     async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
