@@ -112,7 +112,10 @@ def open_internal(state_dir: Path, keyring: Keyring, clock: Clock) -> InternalIs
             f"the certificate authority in {directory} is damaged: restore it, or remove it to get a new one"
         ) from error
     if root.not_valid_after_utc < clock.now() + _LEAF_LIFETIME:
-        raise OperatorError(f"the certificate authority in {directory} is about to expire: remove it to get a new one")
+        raise OperatorError(
+            f"the certificate authority in {directory} is about to expire: stop all monitors, remove it and the row of"
+            " the database's table internal_root, and start them to get a new one"
+        )
     return InternalIssuer(root, key, clock)
 
 
@@ -155,13 +158,15 @@ class SharedIssuer:
 
 
 def _place(path: Path, root: SealedRoot) -> None:
-    """Write the root to the state directory, where another is there, or none. Raises: `OperatorError`."""
+    """Write the root to the state directory, unless it is there, sealed alike. Raises: `OperatorError`."""
+    key_path, certificate = path.parent / _KEY_FILE, root.certificate.encode("ascii")
     try:
-        if path.exists() and path.read_text("ascii") == root.certificate:
-            return
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path.parent / _KEY_FILE, root.private_key)
-        replace_file(path, root.certificate.encode("ascii"), mode=0o644)  # last, for it tells whether both are written
+        there = [each.read_bytes() for each in (path, key_path) if each.exists()]
+        if there == [certificate, root.private_key]:
+            return
+        replace_file(key_path, root.private_key)
+        replace_file(path, certificate, mode=0o644)
     except (OSError, ValueError) as error:
         raise OperatorError(f"cannot write the certificate authority to {path.parent}: {error}") from error
     _log.info("the root of all monitors is placed here", root=str(path))

@@ -52,6 +52,18 @@ async def test_a_root_that_is_there_becomes_all_monitors_and_takes_the_place_of_
     assert again.root_fingerprint == ours, "what lies there is whole"
 
 
+async def test_a_copy_that_is_damaged_or_sealed_by_an_older_key_is_placed_anew(
+    database: Database, tmp_path: Path, keys: Keyring
+) -> None:
+    ours = (await shared(database, tmp_path, keys).open()).root_fingerprint
+    key = tmp_path / "ca" / "root.key"
+    for content in (b"", load_keyring(tmp_path / "older.key", create=True).seal(b"x", "ca/root-key")):
+        key.write_bytes(content)
+        assert (await shared(database, tmp_path, keys).open()).root_fingerprint == ours
+    key.unlink()
+    assert (await shared(database, tmp_path, keys).open()).root_fingerprint == ours
+
+
 async def test_its_key_lies_sealed_in_a_row_and_no_other_key_opens_it(
     database: Database, tmp_path: Path, keys: Keyring
 ) -> None:
