@@ -76,7 +76,7 @@ class DomainListPage:
             wanted = replace(_wanted(query, scope.ids, self._context.search), after=None, limit=_READ_AT_ONCE)
             while len(found) < _MOST_EXPORTED:
                 part = await domain_list.list_part(connection, wanted)
-                found += part.rows
+                found += await _with_failures(connection, wanted, part.rows)
                 if part.next is None:
                     break
                 wanted = replace(wanted, after=part.next)
@@ -153,7 +153,7 @@ class DomainListPage:
 
 def _cells(row: ListRow) -> Sequence[str]:
     times = [each.isoformat() if each else "" for each in (row.not_after, row.added_at)]
-    status = "moved away" if row.moved_away else row.status
+    status = "moved away" if row.moved_away else "blocked" if row.is_blocked else row.status
     notes = orjson.dumps(row.metadata).decode() if row.metadata else ""
     return (row.name, row.product, row.application_name, row.application_id, status, *times, notes)
 

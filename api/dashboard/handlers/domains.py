@@ -229,7 +229,8 @@ class DomainPages:
     async def _certificate(self, application_id: str, name: DomainName) -> str:
         async with self._context.database.connection() as connection:
             held = await self._held(connection, application_id, name)
-        statuses = self._context.renderer.fragment("_statuses.html", held=held)
+            policy = await policies.find_in_force(connection, name.text, application_id)
+        statuses = self._context.renderer.fragment("_statuses.html", held=held, policy=policy)
         return into("statuses", statuses) + into("certificate-body", await self._certificate_html(held, name))
 
     async def _diagnosis(self, application_id: str, name: DomainName) -> str:

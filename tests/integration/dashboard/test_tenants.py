@@ -230,6 +230,8 @@ async def test_an_operator_blocks_a_domain_and_its_partner_reads_why(dashboard: 
     for listed in ("/dashboard", "/dashboard/domains", "/dashboard/domains?status=problem"):
         assert '<span class="badge bad">Blocked</span>' in (await owner.get(listed)).text, listed
     assert "All is well" not in (await owner.get("/dashboard")).words
+    assert '<span class="badge bad">Power: blocked</span>' in (await owner.get(path)).text
+    assert ",blocked," in (await owner.get("/dashboard/domains/export")).text
     assert (await owner.post(path, action="unblock")).status in (403, 404)
     await operator.post(path, action="unblock")
     assert "blocked by the operator" not in (await owner.get(path)).words
