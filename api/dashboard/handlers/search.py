@@ -10,7 +10,9 @@ from api.dashboard.visitors import visitor_of
 from common.db import applications, domain_list
 from common.db.applications import Application
 from common.db.domain_list_query import DomainListQuery
+from common.errors import InvalidName
 from common.metadata import read_note
+from common.names import parse_domain
 
 _LONGEST_TEXT = 253
 _MOST_APPLICATIONS = 5
@@ -46,7 +48,7 @@ class SearchHandler:
         organisations = visitor_of(request).visible_organisation_ids
         async with self._context.database.connection() as connection:
             found = await applications.list_visible(connection, organisations, text=text, most=_MOST_APPLICATIONS)
-            nearest = found or await applications.list_visible(connection, organisations, most=1)
+            nearest = found or await applications.list_visible(connection, organisations, most=_MOST_APPLICATIONS)
             ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
             rows = (
                 (
@@ -57,10 +59,21 @@ class SearchHandler:
                 if text
                 else []
             )
-        part = self._context.renderer.fragment(
-            "_found.html", applications=found, rows=rows, pages=_find_pages(text, nearest[:1]), text=text
-        )
+        pages = _find_pages(text, nearest[:1]) + _find_connections(text, nearest)
+        part = self._context.renderer.fragment("_found.html", applications=found, rows=rows, pages=pages, text=text)
         return web.Response(text=part, content_type="text/html")
+
+
+def _find_connections(text: str, of: list[Application]) -> list[tuple[str, str]]:
+    """Return words and paths of the pages that list who is connecting that domain; none for other text."""
+    try:
+        name = parse_domain(text)
+    except InvalidName:
+        return []
+    return [
+        (f"Who is connecting {name} ({each.name})", f"{ROOT}/applications/{each.id}/connecting?domain={name}")
+        for each in of
+    ]
 
 
 def _find_pages(text: str, of: list[Application]) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ async def test_support_finds_a_stuck_customer_by_domain_user_and_step(dashboard:
         assert shown in found, query
         assert "user-live" not in found, query
     assert "user-live" in (await browser.get(f"{path}?open=false")).words
+    assert f'href="{path}?domain=d.test"' in (await browser.get("/dashboard/search?q=d.test")).text
     wrong = await browser.get(f"{path}?domain=..")
     assert (wrong.status, "user-live" in wrong.words) == (200, True)
     other = await dashboard.signed_in("eve@other.example", await dashboard.organisation("Other"))
