@@ -41,14 +41,18 @@ HOLD_SECONDS = 10.0
 """How long an edge may hold handshakes for a certificate just ordered: less than what browsers wait."""
 
 _SETTINGS = ", ".join(SETTINGS)
-_PLACES = ", ".join(f"${place}" for place in range(4, 4 + len(SETTINGS)))
-_OR_NULL = "nullif(${}, '{{}}'::jsonb)"
-_CHANGED = {
-    "redirect_to": "nullif(${}, '')",
-    "metadata": _OR_NULL,
-    "visitors": _OR_NULL,
-    "response_policy": _OR_NULL,
-}
+_OR_NULL = "nullif({}, '{{}}'::jsonb)"
+_STORED = {"redirect_to": "nullif({}, '')", "metadata": _OR_NULL, "visitors": _OR_NULL, "response_policy": _OR_NULL}
+"""Settings of which an empty one is none."""
+
+
+def _stored(name: str, value: str) -> str:
+    """Return the setting as it is stored, in SQL; `value` is a parameter or a column."""
+    return _STORED.get(name, "{}").format(value)
+
+
+_PLACES = ", ".join(_stored(name, f"${place}") for place, name in enumerate(SETTINGS, start=4))
+_GIVEN = ", ".join(_stored(name, name) for name in SETTINGS)
 
 _IN_SERVICE = "select from certificates c where c.domain = d.domain and c.released_at is null"
 
@@ -177,7 +181,7 @@ async def update(
     (`common.enrolment.redirect_loops`).
     """
     given = settings.given()
-    changes = [f"{name} = {_CHANGED.get(name, '${}').format(place)}" for place, name in enumerate(given, start=4)]
+    changes = [f"{name} = {_stored(name, f'${place}')}" for place, name in enumerate(given, start=4)]
     if settings.application_url is not None:
         changes.append("origin_vouched = true")
     status = await connection.execute(
@@ -315,7 +319,7 @@ async def enrol_by_hand(connection: Connection[Record], application_id: str, new
     """
     await connection.execute(
         f"insert into domains (domain, product, application_id, claim, {_SETTINGS})"
-        f" select domain, product, $2, 'operator', {_SETTINGS} from jsonb_populate_recordset(null::domains, $1)",
+        f" select domain, product, $2, 'operator', {_GIVEN} from jsonb_populate_recordset(null::domains, $1)",
         [{"domain": each.domain, "product": each.product} | each.settings.given() for each in new],
         application_id,
     )

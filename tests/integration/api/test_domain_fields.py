@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common.db import events
+from common.db import domains, events
 from common.domain_settings import DomainSettings
 from common.enrolment import changes
 from tests.integration.api.conftest import Service
@@ -185,6 +185,23 @@ async def test_rules_for_visitors_that_make_no_sense_are_refused(service: Servic
     refused = await partner.post(SHOP, visitors=wrong)
     assert (refused.status, refused.message) == (502, "Invalid 'visitors' parameter")
     assert (await partner.get()).body["items"] == []
+
+
+async def test_empty_objects_at_an_enrolment_state_nothing(service: Service) -> None:
+    partner = await service.partner()
+    service.point(SHOP)
+    assert (await partner.post(SHOP, metadata={}, visitors={}, responsePolicy={})).status == 200
+    by_hand = domains.NewDomain(
+        "www.customer.test", "secure", DomainSettings("https://o.example.com", None, "", {}, {}, {})
+    )
+    async with service.database.transaction() as connection:
+        await domains.enrol_by_hand(connection, partner.id, [by_hand])
+        contents = await connection.fetch("select routed_content(d) as content from domains d order by product")
+    assert len(contents) == 2
+    assert not [row for row in contents if {"metadata", "visitors", "response_policy"} & row["content"].keys()]
+    for path in ("/power", "/ssl"):
+        [item] = (await partner.call("GET", path)).body["items"]
+        assert (item["metadata"], item["visitors"], item["responsePolicy"]) == ({}, None, None)
 
 
 STATED = {
