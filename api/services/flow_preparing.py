@@ -64,7 +64,8 @@ class FlowPreparing:
         for each in requests:
             if await self.preparations.has(application, each.name):
                 continue
-            if not await self.preparations.prepare_new(application, each, keeps_enrolled=flow.by_browser):
+            is_stored = await self.preparations.prepare_new(application, each, keeps_enrolled=flow.by_browser)
+            if not (is_stored or await self.preparations.has(application, each.name)):
                 raise _not_preparable()
         return await self.find(application, flow)
 

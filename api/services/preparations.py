@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from api.errors import NOT_PREPARABLE, NOT_PREPARED, PREPARED_ALREADY, TOO_MANY_PREPARED, Refused
 from api.notices import Notice
@@ -88,11 +88,11 @@ class PreparationService:
         await self.preparing.claims.delegations.find_record(request.name.text, application.id)
         return await self._store(application, wanted, partial(preparing.request_new, keeps_enrolled=keeps_enrolled))
 
-    async def _store(self, application: Application, wanted: Wanted, request: Callable[..., Awaitable[Any]]) -> bool:
+    async def _store(self, application: Application, wanted: Wanted, request: Callable[..., Awaitable[bool]]) -> bool:
         """Store what is asked for; return False where `request`, which stores it, does not. Raises: `Refused`."""
         async with self._database.transaction() as connection:
             try:
-                if await request(connection, application.id, wanted, most_waiting=self.most_waiting) is False:
+                if not await request(connection, application.id, wanted, most_waiting=self.most_waiting):
                     return False
             except preparations.TooManyWaiting as error:
                 hint = (

@@ -117,11 +117,11 @@ async def request(
     awaits_dns: bool = False,
     if_new: bool = False,
     most_waiting: int = MOST_WAITING,
-) -> None:
+) -> bool:
     """Prepare the domain, anew for `KEPT_DAYS` where it is prepared already, and have a monitor look at its DNS now.
 
     With `awaits_dns`, a domain that is not prepared is enrolled once its DNS leads here, and not before. With `if_new`,
-    one that is prepared already stays as it is.
+    one that is prepared already stays as it is. Return whether anything was stored.
 
     Raises: `TooManyWaiting`, for a domain that is not prepared already.
     """
@@ -141,7 +141,7 @@ async def request(
             awaits_dns = excluded.awaits_dns and preparations.state in ('waiting', 'active'),
             state = case when preparations.state = 'active' then 'waiting' else preparations.state end,
             due_at = case when preparations.lease_until is null then now() else preparations.due_at end"""
-    await connection.execute(
+    status = await connection.execute(
         f"""
         insert into preparations (domain, application_id, product, expires_at, awaits_dns, {_SETTINGS})
         values ($1, $2, $3, now() + make_interval(days => $4), $5, {places})
@@ -155,6 +155,7 @@ async def request(
         *astuple(wanted.settings),
     )
     await connection.execute("select wake_listeners($1)", CHANNEL)
+    return status == "INSERT 0 1"
 
 
 async def find(connection: Connection, domain: str, application_id: str) -> Preparation | None:

@@ -112,8 +112,9 @@ async def request_new(
 ) -> bool:
     """Request the preparation of a domain that the application has not prepared; one that it has stays as it is.
 
-    With `keeps_enrolled`, return False where the application has the domain, wherever its DNS leads: its settings are
-    not to change. Both are decided under the domain's lock, which enrolments hold, in the transaction that stores.
+    With `keeps_enrolled`, so does one that the application has, wherever its DNS leads: its settings are not to change.
+    Both are decided under the domain's lock, which enrolments hold, in the transaction that stores. Return whether it
+    was stored.
 
     Raises: `TooManyWaiting`.
     """
@@ -121,8 +122,7 @@ async def request_new(
     held = await domains.find(connection, wanted.domain) if keeps_enrolled else ()
     if any(each.application_id == application_id and not each.is_prepared for each in held):
         return False
-    await preparations.request(connection, application_id, wanted, if_new=True, most_waiting=most_waiting)
-    return True
+    return await preparations.request(connection, application_id, wanted, if_new=True, most_waiting=most_waiting)
 
 
 async def end(connection: Connection, application_id: str, domain: str) -> preparations.State | None:

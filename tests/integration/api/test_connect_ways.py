@@ -705,6 +705,9 @@ async def test_what_a_server_does_of_a_name_while_a_browser_prepares_it_stays(
             lambda connection: changes.enrol(connection, SHOP, "power", application, given)
         )
         assert (answer.status, answer.body["code"], await stored()) == (409, "not_preparable", [])
+        async with database.connection() as connection:
+            audited = await connection.fetch("select after from audit where action = 'domain.prepare'")
+        assert audited == [], "nothing of the browser's was stored"
 
 
 async def locks_are_waited_for(connection: Connection, asked: asyncio.Task[Answer]) -> None:
