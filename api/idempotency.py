@@ -11,13 +11,15 @@ import asyncio
 import hashlib
 import re
 from contextlib import suppress
+from enum import Enum
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from api.auth import KEY_HOLDER
 from api.errors import KEY_REUSED, KEY_RUNNING, Refused, invalid_body, invalid_parameter, is_product_write
-from api.requests import ACCESS, LARGEST_BATCH_BYTES, LARGEST_BODY_BYTES, TENANT, read_raw
+from api.requests import ACCESS, LARGEST_BATCH_BYTES, LARGEST_BODY_BYTES, REQUEST_ID, TENANT, read_raw
+from common.actors import repeating
 from common.db import idempotent_requests as kept
 from common.db.idempotent_requests import KeptAnswer, KeyConflict, KeyHold
 from common.db.pool import Database
@@ -28,6 +30,13 @@ FIELD = "Idempotency-Key"
 LARGEST_ANSWER_BYTES = 64 * 1024
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 2.0
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+class Ending(Enum):
+    """How a request ended that leaves no answer."""
+
+    REFUSED = "refused"  # or its answer is not to be kept
+    UNKNOWN = "unknown"  # it failed for a reason of ours, and may have been done
 
 
 class Settlements:
@@ -43,7 +52,9 @@ class Settlements:
         self._database = database
         self._pending: set[asyncio.Task[None]] = set()
 
-    async def begin(self, tenant: str, key: bytes, request: bytes) -> KeyHold | KeyConflict | KeptAnswer:
+    async def begin(
+        self, tenant: str, key: bytes, request: bytes, request_id: str
+    ) -> KeyHold | KeyConflict | KeptAnswer:
         """Start a request under a key; `request` is a digest of its body.
 
         Raises: `DatabaseUnavailable`. The hold is freed then: the database may have committed it all the same.
@@ -51,19 +62,19 @@ class Settlements:
         begun = None
         try:
             async with self._database.transaction() as connection:
-                begun = await kept.begin(connection, tenant, key, request)
+                begun = await kept.begin(connection, tenant, key, request, request_id)
         except DatabaseUnavailable:
             if isinstance(begun, KeyHold):
-                self._settle_later(begun, None)
+                self._settle_later(begun, Ending.UNKNOWN)
             raise
         return begun
 
-    async def settle(self, hold: KeyHold, answer: KeptAnswer | None) -> None:
+    async def settle(self, hold: KeyHold, ending: KeptAnswer | Ending) -> None:
         """Keep the answer of a request, or free its key where there is none to keep."""
         try:
-            await self._write(hold, answer)
+            await self._write(hold, ending)
         except DatabaseUnavailable:
-            self._settle_later(hold, answer)
+            self._settle_later(hold, ending)
 
     async def close(self) -> None:
         """Give up what is pending: its keys are free in two minutes."""
@@ -71,12 +82,12 @@ class Settlements:
             task.cancel()
         await asyncio.gather(*self._pending, return_exceptions=True)
 
-    def _settle_later(self, hold: KeyHold, answer: KeptAnswer | None) -> None:
-        task = asyncio.create_task(self._write_later(hold, answer), name="settle an idempotent request")
+    def _settle_later(self, hold: KeyHold, ending: KeptAnswer | Ending) -> None:
+        task = asyncio.create_task(self._write_later(hold, ending), name="settle an idempotent request")
         self._pending.add(task)
         task.add_done_callback(self._pending.discard)
 
-    async def _write_later(self, hold: KeyHold, answer: KeptAnswer | None) -> None:
+    async def _write_later(self, hold: KeyHold, ending: KeptAnswer | Ending) -> None:
         """Try again until it is written, or the hold has ended by itself."""
         pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
         with suppress(TimeoutError):
@@ -84,15 +95,17 @@ class Settlements:
                 while True:
                     await asyncio.sleep(pauses.next_seconds())
                     with suppress(DatabaseUnavailable):
-                        await self._write(hold, answer)
+                        await self._write(hold, ending)
                         return
 
-    async def _write(self, hold: KeyHold, answer: KeptAnswer | None) -> None:
+    async def _write(self, hold: KeyHold, ending: KeptAnswer | Ending) -> None:
         async with self._database.transaction() as connection:
-            if answer is None:
-                await kept.forget(connection, hold)
+            if isinstance(ending, KeptAnswer):
+                await kept.finish(connection, hold, ending)
+            elif ending is Ending.UNKNOWN or hold.earlier:
+                await kept.free(connection, hold)
             else:
-                await kept.finish(connection, hold, answer)
+                await kept.forget(connection, hold)
 
 
 def idempotent(settlements: Settlements) -> Middleware:
@@ -104,7 +117,7 @@ def idempotent(settlements: Settlements) -> Middleware:
             return await handler(request)
         tenant, key = request[TENANT], _key_of(request)
         body = await read_raw(request, invalid_body(request.method, request.path), _most_bytes(request.path))
-        begun = await settlements.begin(tenant, key, hashlib.sha256(body).digest())
+        begun = await settlements.begin(tenant, key, hashlib.sha256(body).digest(), request[REQUEST_ID])
         if isinstance(begun, KeptAnswer):
             headers = {"Idempotent-Replayed": "true"}
             return web.Response(status=begun.status, body=begun.body, content_type="application/json", headers=headers)
@@ -115,9 +128,10 @@ def idempotent(settlements: Settlements) -> Middleware:
             hint = "the key was used for another body: a new request needs a key of its own"
             raise Refused(KEY_REUSED, code="idempotency_key_reused", hint=hint)
         try:
-            response = await handler(request)
-        except Exception:
-            await settlements.settle(begun, None)
+            with repeating(begun.earlier):
+                response = await handler(request)
+        except Exception as error:
+            await settlements.settle(begun, Ending.REFUSED if isinstance(error, Refused) else Ending.UNKNOWN)
             raise
         await settlements.settle(begun, _answer_to_keep(response))
         return response
@@ -142,8 +156,8 @@ def _key_of(request: web.Request) -> bytes:
     return hashlib.sha256(repr(holds_for).encode()).digest()
 
 
-def _answer_to_keep(response: web.StreamResponse) -> KeptAnswer | None:
+def _answer_to_keep(response: web.StreamResponse) -> KeptAnswer | Ending:
     if not isinstance(response, web.Response) or not isinstance(response.body, bytes):
-        return None
+        return Ending.REFUSED
     is_kept = response.status < 400 and len(response.body) <= LARGEST_ANSWER_BYTES
-    return KeptAnswer(response.status, response.body) if is_kept else None
+    return KeptAnswer(response.status, response.body) if is_kept else Ending.REFUSED

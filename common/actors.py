@@ -72,6 +72,24 @@ def caused_by(request_id: str | None) -> Iterator[None]:
         _cause.reset(token)
 
 
+_earlier: ContextVar[tuple[str, ...]] = ContextVar("frontage_earlier_attempts", default=())
+
+
+def earlier_request_ids() -> tuple[str, ...]:
+    """Return the earlier attempts at the request being answered: they left no answer, and may have done it."""
+    return _earlier.get()
+
+
+@contextmanager
+def repeating(request_ids: tuple[str, ...]) -> Iterator[None]:
+    """Name the earlier attempts at what the block does."""
+    token = _earlier.set(request_ids)
+    try:
+        yield
+    finally:
+        _earlier.reset(token)
+
+
 @contextmanager
 def acting(actor: Actor) -> Iterator[None]:
     """Record the changes made within the block as this actor's."""

@@ -152,7 +152,7 @@ def find_different_issuers(alive: Sequence[MonitorNode]) -> InstallationProblem 
     named = "; ".join(f"{_shorten_issuer(issuer)} on {', '.join(sorted(on))}" for issuer, on in sorted(hosts.items()))
     if all(issuer.startswith("internal ") for issuer in hosts):
         seen = f"Monitors use {len(hosts)} internal CAs, of which clients may trust only one ({named})"
-        remedy = "copy the directory `ca` of one monitor's state directory to the others, and restart those"
+        remedy = "restart the monitors: each then takes the one that is kept in Postgres"
     else:
         seen = f"Monitors use different authorities ({named})"
         remedy = "give every monitor the same FRONTAGE_ISSUER and FRONTAGE_ACME_DIRECTORY"

@@ -16,7 +16,7 @@ Functions that write need a transaction; the caller opens it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -104,6 +104,21 @@ async def record_many(
         action,
         [{"subject": subject, "after": _shorten(each)} for subject, each in after.items()],
     )
+
+
+async def has_entry(
+    connection: Connection, request_ids: Sequence[str], action: str, subject: str, application_id: str
+) -> bool:
+    """Return whether one of these requests did that."""
+    found: bool = await connection.fetchval(
+        "select exists (select from audit where request_id = any($1) and action = $2 and subject = $3"
+        " and application_id = $4)",
+        list(request_ids),
+        action,
+        subject,
+        application_id,
+    )
+    return found
 
 
 @asynccontextmanager

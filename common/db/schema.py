@@ -12,7 +12,7 @@ import re
 from common.db.session import Connection
 from common.errors import OperatorError
 
-REVISION = "0112"
+REVISION = "0113"
 
 OLDEST_PROGRAM = "0070"
 """The oldest `REVISION` whose program works with this schema. A step that breaks the programs before it, because it

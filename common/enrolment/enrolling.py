@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from common.actors import earlier_request_ids
 from common.addresses import AddressPolicy
-from common.db import domains, preparations
+from common.db import audit, domains, preparations
 from common.db.applications import Application
 from common.db.domains import AlreadyEnrolled, Domain, EnrolledTooOften
 from common.db.pool import Connection
@@ -57,6 +58,8 @@ class Enrolling:
 
         Raises: `DatabaseUnavailable`, and what `beside` raises.
         """
+        if await self._is_done(application, request):
+            return Enrolled("unchanged")
         own = await self._check(application, request, policy)
         if isinstance(own, EnrolmentRefused):
             return own
@@ -74,8 +77,19 @@ class Enrolling:
         self, application: Application, request: EnrolmentRequest, policy: EnrolmentPolicy
     ) -> EnrolmentRefused | None:
         """Refuse what is refused without a question to the DNS or an origin. Raises: `DatabaseUnavailable`."""
+        if await self._is_done(application, request):
+            return None
         checked = await self._check(application, request, policy)
         return checked if isinstance(checked, EnrolmentRefused) else None
+
+    async def _is_done(self, application: Application, request: EnrolmentRequest) -> bool:
+        """Return whether an earlier attempt at the same request of a partner enrolled the name, and lost its answer."""
+        attempts = earlier_request_ids()
+        if not attempts:
+            return False
+        action, subject = f"{request.product}.enrol", request.name.text
+        async with self.claims.database.connection() as connection:
+            return await audit.has_entry(connection, attempts, action, subject, application.id)
 
     async def _check(
         self, application: Application, request: EnrolmentRequest, policy: EnrolmentPolicy

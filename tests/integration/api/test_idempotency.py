@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from api.idempotency import Settlements
+from api.idempotency import Ending, Settlements
 from api.operations import OPERATIONS
 from common.db import idempotent_requests as kept
 from common.db.idempotent_requests import KeptAnswer, KeyConflict, KeyHold
@@ -129,9 +129,43 @@ async def test_a_request_whose_process_died_runs_again_later(service: Service) -
     assert (await post(partner, "one")).status == 201
 
 
+async def test_what_an_attempt_did_whose_answer_was_lost_is_not_refused_to_the_next(service: Service) -> None:
+    """As after a failover: the database committed the first attempt, and nobody knows that it ended."""
+    partner = await service.partner()
+    service.point("shop.customer.test")
+    body = {"domain": "shop.customer.test", "applicationUrl": "https://origin.example.com/a"}
+    first = await post(partner, "one", "/power", body)
+    async with service.database.transaction() as connection:
+        await connection.execute(
+            "update idempotent_requests set status = null, body = null, started_at = now() - interval '3 minutes'"
+        )
+    other = await post(partner, "two", "/power", body)
+    assert (other.status, other.body["code"]) == (502, "enrolled"), "it is another request"
+    for _ in range(2):  # the second one gets the answer that was kept
+        again = await post(partner, "one", "/power", body)
+        assert (again.status, again.body) == (200, first.body)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert len((await partner.get()).body["items"]) == 1
+    async with service.database.connection() as connection:
+        assert await connection.fetchval("select count(*) from audit where action = 'power.enrol'") == 1
+
+
+async def test_another_body_under_the_key_of_a_failed_request_is_another_request(service: Service) -> None:
+    partner = await service.partner()
+    service.point("shop.customer.test")
+    body = {"domain": "shop.customer.test", "applicationUrl": "https://origin.example.com/a"}
+    assert (await post(partner, "one", "/power", body)).status == 200
+    async with service.database.transaction() as connection:
+        await connection.execute(
+            "update idempotent_requests set status = null, body = null, started_at = now() - interval '3 minutes'"
+        )
+    changed = await post(partner, "one", "/power", body | {"applicationUrl": "https://origin.example.com/b"})
+    assert (changed.status, changed.body["code"]) == (502, "enrolled")
+
+
 async def test_a_run_whose_key_another_one_has_meanwhile_writes_nothing_under_it(service: Service) -> None:
     partner = await service.partner()
-    request = (partner.id, b"key", b"digest of the body")
+    request = (partner.id, b"key", b"digest of the body", "req_1")
     async with service.database.transaction() as connection:
         slow = await kept.begin(connection, *request)
         assert isinstance(slow, KeyHold)
@@ -147,12 +181,12 @@ async def test_a_run_whose_key_another_one_has_meanwhile_writes_nothing_under_it
         assert await kept.begin(connection, *request) == KeptAnswer(201, b"second")
 
 
-@pytest.mark.parametrize("answer", [None, KeptAnswer(201, b"done")])
+@pytest.mark.parametrize("ending", [*Ending, KeptAnswer(201, b"done")])
 async def test_a_request_whose_database_went_away_is_settled_once_it_is_back(
-    service: Service, server_dsn: str, dsn: str, answer: KeptAnswer | None
+    service: Service, server_dsn: str, dsn: str, ending: KeptAnswer | Ending
 ) -> None:
     """Else its client would be refused for two minutes after a failover, as if the request still ran."""
-    request = ((await service.partner()).id, b"key", b"digest of the body")
+    request = ((await service.partner()).id, b"key", b"digest of the body", "req_1")
 
     async def begin() -> object:
         async with service.database.transaction() as connection:
@@ -163,12 +197,12 @@ async def test_a_request_whose_database_went_away_is_settled_once_it_is_back(
     settlements, name = Settlements(service.database), dsn.partition("?")[0].rpartition("/")[2]
     await execute_at(server_dsn, f'alter database "{name}" with allow_connections false')
     await execute_at(server_dsn, f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
-    await settlements.settle(hold, answer)
+    await settlements.settle(hold, ending)
     await execute_at(server_dsn, f'alter database "{name}" with allow_connections true')
 
     async def is_settled() -> bool:
         begun = await begin()
-        return begun == answer if answer else isinstance(begun, KeyHold)
+        return begun == ending if isinstance(ending, KeptAnswer) else isinstance(begun, KeyHold)
 
     await until(is_settled)
     await settlements.close()
@@ -191,7 +225,7 @@ class UnansweredCommit:
 
 
 async def test_a_hold_whose_commit_was_not_answered_is_freed(service: Service) -> None:
-    request = ((await service.partner()).id, b"key", b"digest of the body")
+    request = ((await service.partner()).id, b"key", b"digest of the body", "req_1")
     settlements = Settlements(cast("Database", UnansweredCommit(service.database)))
     with pytest.raises(DatabaseUnavailable):
         await settlements.begin(*request)
