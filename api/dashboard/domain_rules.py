@@ -1,4 +1,4 @@
-"""What the form of a domain says of it: notes, rules for visitors, and what responses carry, as a body has them.
+"""Reads the form of a domain: notes, rules for visitors, and what responses carry, as a body has them.
 
 Each is left out of a form from before an upgrade, which has no fields for it: what is stored stays.
 """
@@ -40,7 +40,7 @@ RESPONSE_CHOICES: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
 
 
 def read(request: web.Request) -> dict[str, Any]:
-    """Return what the form says. Raises: `Refused`."""
+    """Return the values of the form. Raises: `Refused`."""
     return _read_metadata(request) | _read_visitors(request) | _read_responses(request)
 
 

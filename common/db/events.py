@@ -9,7 +9,7 @@ Rules
     An application without a webhook URL has events, and no deliveries.
     ``request_id`` is the request that caused the event, by itself or through the order that it made.
     An event of a domain has the notes that its application keeps of the domain (``metadata``), if there are any.
-    An event of an application for tests says so (``test``).
+    An event of an application for tests is marked (``test``).
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module

@@ -5,7 +5,7 @@ the way of every request from there (`RequestMemory`, `respond`, `Exchange`). `H
 
 A connection has no more exchanges with an origin than six connections of HTTP/1.1 would, unless the origin has room in
 plenty; other requests wait here. What streams have to send is written at the end of a turn of the loop,
-bounded by what the transport takes (`edge.proxy.http2_writing`). Draining says GOAWAY twice (RFC 9113 §6.8).
+bounded by what the transport takes (`edge.proxy.http2_writing`). Draining sends GOAWAY twice (RFC 9113 §6.8).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import ssl
 from collections.abc import AsyncIterator
@@ -14,6 +15,7 @@ import pytest
 from cryptography import x509
 
 from api.rules import certificate_files
+from bench.process_tree import descendants
 from common.db import certificates, edge_nodes, events, feed, orders, own_certificates, replacements, roles
 from common.db.ca_ledger import Limits
 from common.db.own_certificates import OwnCertificate
@@ -231,7 +233,8 @@ async def test_an_edge_that_serves_the_certificate_of_before_is_named(shop: Shop
     old_one: list[tuple[bool, str | None]] = [(False, None)]
     await shop.bring(first)
     await until_equal(reach, current)
-    edge.signal(signal.SIGKILL)
+    for pid in reversed(list(descendants(edge.process.pid))):  # what outlives its supervisor ends the lease
+        os.kill(pid, signal.SIGKILL)
     await edge.ended()
     await shop.bring(second)
     await until_equal(reach, old_one)
