@@ -80,8 +80,8 @@ class CaFault:
 class FaultyCa:
     """A CA that fails on purpose, before Pebble. Created by `faulty_ca`.
 
-    `seen` counts the requests that Pebble was sent, by step; `answered` are the moments at which it answered, as
-    `time.monotonic` counts; `orders` are those that it has made.
+    `seen` counts the requests that Pebble was sent, by step; `answered` are the moments at which it answered otherwise
+    than by refusing the nonce, as `time.monotonic` counts; `orders` are those that it has made.
     """
 
     def __init__(self, pebble: Pebble) -> None:
@@ -125,9 +125,12 @@ class FaultyCa:
         if step == "renewal information":
             return self._renewal_information(request.path.rpartition("/")[2])
         response = await self._forward(request, step, body)
-        if fault is not None and _is_bad_nonce(response):
-            fault.times += 1  # Pebble refuses some nonces on purpose, and the same request comes again
-        elif fault is not None:
+        if _is_bad_nonce(response):  # Pebble refuses some nonces on purpose, and the same request comes again
+            if fault is not None:
+                fault.times += 1
+            return response
+        self.answered[step].append(time.monotonic())
+        if fault is not None:
             if fault.drop == "after":
                 return _drop(request)
             response.headers.update(fault.headers)
@@ -153,7 +156,6 @@ class FaultyCa:
         ) as answer:
             content = await answer.read()
             self.busy_seconds += time.perf_counter() - asked_at
-            self.answered[step].append(time.monotonic())
             if step == "new order" and answer.status == 201:
                 self.orders.append(_payload(body))
             if step == "directory" and answer.status == 200:
