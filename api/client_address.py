@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from common.ip_addresses import limit_key, parse_client_address
-from common.settings import Networks
+from common.ip_addresses import Network, limit_key, parse_client_address
 
 
-def client_address(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> str:
+def client_address(peer: str, forwarded_for: Sequence[str], trusted: tuple[Network, ...]) -> str:
     """Return the address of the client, behind trusted proxies or not.
 
     `peer` is the connection's; `forwarded_for` the values of X-Forwarded-For, believed as far as trusted proxies
@@ -21,7 +20,7 @@ def client_address(peer: str, forwarded_for: Sequence[str], trusted: Networks) -
     return limited_by(address)
 
 
-def is_trusted(address: str, trusted: Networks) -> bool:
+def is_trusted(address: str, trusted: tuple[Network, ...]) -> bool:
     """Return whether an address is a trusted proxy's."""
     parsed = parse_client_address(address) if trusted else None
     return parsed is not None and any(parsed in network for network in trusted)

@@ -47,8 +47,8 @@ from common.clock import Clock
 from common.db.outages import level_of
 from common.dns.resolvers import PASS_SECONDS
 from common.errors import DatabaseUnavailable
+from common.ip_addresses import Network
 from common.logs import get_logger
-from common.settings import Networks
 from common.tracing import Span, Tracer
 
 OPEN_ROUTES = frozenset(each.path for each in OPERATIONS if each.is_open) | frozenset(
@@ -208,7 +208,7 @@ def _render(request: web.Request, error: Refused) -> web.Response:
     return response
 
 
-def limited(limits: RateLimits, trusted_proxies: Networks) -> Middleware:
+def limited(limits: RateLimits, trusted_proxies: tuple[Network, ...]) -> Middleware:
     """Return the middleware that limits the rate of requests by client address."""
 
     @web.middleware

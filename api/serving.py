@@ -22,9 +22,10 @@ from api.client_address import is_trusted, limited_by
 from api.draining import DRAINING
 from api.open_connections import OpenConnections
 from api.responses import respond
+from common.host_ports import HostPort
+from common.ip_addresses import Network
 from common.listen_errors import cannot_listen
 from common.logs import get_logger
-from common.settings import HostPort, Networks
 
 SOFTWARE = "frontage"
 _SHUTDOWN_SECONDS = 5.0
@@ -51,7 +52,7 @@ class _Connection(web.RequestHandler):
         self,
         manager: web.Server,
         open_connections: OpenConnections[_Connection],
-        trusted: Networks,
+        trusted: tuple[Network, ...],
         draining: asyncio.Event,
         first_request_seconds: float,
         **options: Any,
@@ -154,7 +155,7 @@ class _Connection(web.RequestHandler):
 async def serving(
     app: web.Application,
     listen: HostPort,
-    trusted_proxies: Networks = (),
+    trusted_proxies: tuple[Network, ...] = (),
     *,
     passed: socket.socket | None = None,
     most_connections: int = MOST_CONNECTIONS,
@@ -192,7 +193,7 @@ async def serving(
 def _connect(
     manager: web.Server,
     open_connections: OpenConnections[_Connection],
-    trusted: Networks,
+    trusted: tuple[Network, ...],
     draining: asyncio.Event,
     first_request_seconds: float,
 ) -> _Connection:

@@ -33,10 +33,11 @@ from bench.private_stage import private_environment
 from common.db import delegations
 from common.db.pool import Database, open_pool
 from common.errors import OperatorError
+from common.host_ports import HostPort
 from common.postgres import EmbeddedPostgres
 from common.processes import exited, role_argv, spawn
 from common.secrets import Keyring
-from common.settings import HostPort, Settings, load
+from common.settings import Settings, load
 
 ZONE = "example"
 CHALLENGE_ZONE = "acme.frontage.test"

@@ -41,9 +41,9 @@ from common.clock import SystemClock
 from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.errors import FrontageError, OperatorError
+from common.host_ports import HostPort, parse_host_port
 from common.postgres import EmbeddedPostgres
 from common.processes import loop_factory, settle_garbage_collector
-from common.settings import HostPort, parse_host_port
 from monitor.checks.checking import Checking
 
 GOAL_A_SECOND = 4000

@@ -37,8 +37,8 @@ from bench.private_stage import private_stage
 from common.clock import SystemClock
 from common.db.address import resolve_dsn
 from common.db.pool import open_pool
+from common.host_ports import HostPort
 from common.secrets import load_keyring
-from common.settings import HostPort
 from monitor.certificates.internal import open_internal, root_path
 from monitor.certificates.issuance import signing_request
 from monitor.certificates.phases import Phases

@@ -20,8 +20,8 @@ import asyncpg
 
 from common.db.certificates import key_identity
 from common.errors import OperatorError
+from common.host_ports import HostPort
 from common.secrets import Keyring
-from common.settings import HostPort
 
 _BATCH_ROWS = 20_000
 _APPLIED_SECONDS = 30.0

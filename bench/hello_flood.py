@@ -16,8 +16,8 @@ import random
 import ssl
 import time
 
+from common.host_ports import HostPort
 from common.processes import loop_factory
-from common.settings import HostPort
 
 _ANSWER_SECONDS = 10
 _ADDRESSES = 64

@@ -41,7 +41,7 @@ from requests.adapters import HTTPAdapter
 
 from bench.demo.running_demo import RunningDemo, find_running_demo
 from bench.demo.stage import CNAME_TARGET
-from common.settings import HostPort, parse_host_port
+from common.host_ports import HostPort, parse_host_port
 
 _TOKEN_SECONDS = 50 * 60  # a little less than it is good for
 _UPLOAD_BYTES = (1_000, 64_000, 1_000_000)

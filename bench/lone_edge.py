@@ -14,8 +14,9 @@ from bench import process_tree
 from bench.lab.programs import last_log_line
 from bench.memory import Memory, memory_of
 from common.errors import OperatorError
+from common.host_ports import HostPort
 from common.processes import exited, role_argv, spawn
-from common.settings import HostPort, Settings, load
+from common.settings import Settings, load
 
 _STOP_SECONDS = 20
 

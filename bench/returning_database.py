@@ -28,11 +28,11 @@ from common.db.migrate import migrate
 from common.db.pool import open_pool
 from common.db.session import open_session
 from common.errors import FrontageError
+from common.host_ports import HostPort
 from common.liveness import await_edges
 from common.postgres import EmbeddedPostgres
 from common.processes import exited
 from common.secrets import load_keyring
-from common.settings import HostPort
 
 _ROUNDS = 7
 _ZONE = "returning.localhost"

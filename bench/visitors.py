@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 _ANSWER_SECONDS = 10
 _PROBE_SECONDS = 0.05

@@ -18,8 +18,8 @@ from collections.abc import Callable, Collection, Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from common.errors import AddressRefused
-from common.ip_addresses import parse_address
-from common.settings import IPAddress, Network, Settings
+from common.ip_addresses import IPAddress, Network, parse_address
+from common.settings import Settings
 
 # IANA IPv4 Special-Purpose Address Registry: what is not globally reachable, and what is not unicast.
 _NOT_PUBLIC_V4 = tuple(

@@ -23,10 +23,10 @@ from common.db.pool import Database
 from common.db.schema import find_newer_schema
 from common.errors import DatabaseUnavailable, OperatorError
 from common.exposition import CONTENT_TYPE, render
+from common.host_ports import HostPort
 from common.listen_errors import cannot_listen
 from common.machine_metrics import LoopLag
 from common.metrics import Family
-from common.settings import HostPort
 
 _SHUTDOWN_SECONDS = 1.0
 _READINESS_SECONDS = 5.0

@@ -9,9 +9,10 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from common.errors import InvalidName
+from common.host_ports import HostPort
 from common.ip_addresses import parse_address
 from common.names import parse_host_name
-from common.settings import HostPort, Settings
+from common.settings import Settings
 
 _LOOPBACK = {4: "127.0.0.1", 6: "::1"}
 

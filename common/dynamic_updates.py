@@ -13,7 +13,7 @@ import dns.tsig
 import dns.update
 
 from common.errors import FrontageError
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 ALGORITHMS: Final = frozenset({"hmac-sha256", "hmac-sha384", "hmac-sha512", "hmac-sha224"})
 _SECONDS: Final = 10.0

@@ -1,4 +1,4 @@
-"""Tells whether a text is an IP address, and which client it stands for. The edge uses it too.
+"""IP addresses: the types of addresses and networks, whether a text is one, which client it stands for.
 
 Which addresses may be dialled is decided by `common.addresses`.
 """
@@ -6,12 +6,16 @@ Which addresses may be dialled is decided by `common.addresses`.
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import TypeAlias
+
+IPAddress: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
 
 _WITH_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::[0-9]{1,5})?")
 
 
-def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+def parse_address(text: str) -> IPAddress | None:
     """Return the address in `text`, without brackets, port or blanks, or None where it is not one."""
     try:
         return ip_address(text)
@@ -36,7 +40,7 @@ def site_key(client: str) -> str:
     return f"{IPv6Address(IPv6Address(prefix).packed[:6] + bytes(10))}/48" if slash else client
 
 
-def parse_client_address(text: str) -> IPv4Address | IPv6Address | None:
+def parse_client_address(text: str) -> IPAddress | None:
     """Return the address in an element of ``X-Forwarded-For``, or of a peer, or None where it is not one.
 
     Proxies write it as it is, with a port, or in brackets as RFC 7239 §6 does. An IPv4 address in IPv6 form is one.

@@ -6,7 +6,7 @@ import errno
 import os
 
 from common.errors import OperatorError
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 
 def cannot_listen(address: HostPort, variable: str, error: OSError) -> OperatorError:

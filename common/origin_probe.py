@@ -23,8 +23,8 @@ from common.addresses import AddressPolicy
 from common.db.applications import Application
 from common.enrolment.origins import LONGEST_SECONDS, Unreachable
 from common.errors import AddressRefused
+from common.host_ports import HostPort
 from common.pinned import pinned_session
-from common.settings import HostPort
 from common.trust import verifying_context
 from common.urls import ApplicationUrl, parse_application_url
 

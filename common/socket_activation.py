@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, MutableMapping
 from itertools import cycle, islice
 
 from common.errors import OperatorError
-from common.settings import PREFIX, HostPort
+from common.host_ports import HostPort
+from common.settings import PREFIX
 
 FIRST_DESCRIPTOR = 3
 _VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")

@@ -12,9 +12,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Literal, cast
 
 from common.errors import FrontageError, InvalidName
-from common.ip_addresses import parse_address
+from common.ip_addresses import IPAddress, parse_address
 from common.names import parse_domain, parse_host_name
-from common.settings import IPAddress
 
 MAX_URL_CHARACTERS = 2048
 MOST_ROOT_PATHS = 100

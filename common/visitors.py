@@ -8,15 +8,14 @@ allowed, every other address is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
-from typing import Final, TypeAlias
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Final
 
 from common.errors import FrontageError
+from common.ip_addresses import IPAddress, Network
 
 MOST_NETWORKS: Final = 200
 _MAPPED: Final = IPv6Network("::ffff:0:0/96")  # RFC 4291 §2.5.5.2
-
-Network: TypeAlias = IPv4Network | IPv6Network
 
 
 class InvalidNetwork(FrontageError):
@@ -46,6 +45,6 @@ class NetworkSet:
             by_length.setdefault((network.version, host_bits), set()).add(int(network.network_address) >> host_bits)
         self._by_length: Final = tuple((*key, frozenset(found)) for key, found in by_length.items())
 
-    def __contains__(self, address: IPv4Address | IPv6Address) -> bool:
+    def __contains__(self, address: IPAddress) -> bool:
         number, version = int(address), address.version
         return any(kind == version and number >> bits in found for kind, bits, found in self._by_length)

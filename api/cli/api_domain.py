@@ -14,8 +14,9 @@ from common.errors import OperatorError
 
 if TYPE_CHECKING:
     from api.cli.services import CommandServices
+    from common.host_ports import HostPort
     from common.names import DomainName
-    from common.settings import HostPort, Settings
+    from common.settings import Settings
 
 
 def publish_api(

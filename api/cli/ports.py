@@ -12,8 +12,9 @@ import time
 from collections.abc import Iterable, Sequence
 
 from common.errors import OperatorError
+from common.host_ports import HostPort
 from common.listen_errors import cannot_listen
-from common.settings import PREFIX, HostPort, Settings
+from common.settings import PREFIX, Settings
 
 LISTENERS = ("edge_http", "edge_https", "edge_admin", "edge_dns", "api_listen", "api_admin", "monitor_admin")
 

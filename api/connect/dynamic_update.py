@@ -30,8 +30,8 @@ from common.dns import Resolver
 from common.dynamic_updates import ALGORITHMS, KeyRefused, ServerSilent, new_update, read_key, send_update
 from common.errors import AddressRefused
 from common.flows.plan import Change
+from common.host_ports import HostPort, parse_host_port
 from common.ip_addresses import parse_address
-from common.settings import HostPort, parse_host_port
 
 _PORT = 53
 

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from ipaddress import ip_address
 
 from common.addresses import forms, is_private, is_public
+from common.host_ports import parse_host_port
 from common.ip_addresses import parse_address
-from common.settings import parse_host_port
 
 _HIDDEN = "a private address"
 

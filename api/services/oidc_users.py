@@ -24,7 +24,7 @@ from common.db.session import Connection
 from common.db.users import AlreadyExists, User
 from common.errors import FrontageError
 from common.logs import get_logger
-from common.settings import OidcGrant
+from common.setting_values import OidcGrant
 
 _log = get_logger("api.services.oidc_users")
 

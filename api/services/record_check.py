@@ -18,10 +18,11 @@ from common.dns.authority import DNS_PORT, Authority
 from common.dns.evidence import Statement
 from common.dns.questions import Outcome
 from common.dns.shared_resolvers import SharedResolvers
+from common.host_ports import HostPort, parse_host_port
 from common.record_checks.record_checker import RecordChecker
 from common.record_checks.verdicts import RecordVerdict, judge_answer
 from common.records import Record, owner_name
-from common.settings import HostPort, Settings, parse_host_port
+from common.settings import Settings
 
 _WITHIN_SECONDS = 6.0
 _ABSENCE_SECONDS = 1.5

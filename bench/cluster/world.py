@@ -28,8 +28,9 @@ from bench.lab.sink import WebhookSink
 from bench.lab.slow_link import SlowLink, opened_link
 from bench.lab.zone import Zone
 from common.db.pool import Database, open_pool
+from common.host_ports import HostPort
 from common.processes import spawn
-from common.settings import PREFIX, HostPort
+from common.settings import PREFIX
 
 ZONE = "example"
 READY_MAX_AGE_SECONDS = 10.0

@@ -22,7 +22,7 @@ from aiohttp import web
 
 from bench.connect_faults.faults import WriteFault
 from bench.lab.serving import serving
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 SLOW_SECONDS = 0.5
 _SECONDS = 300.0  # the API may be killed and started meanwhile

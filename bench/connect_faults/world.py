@@ -29,8 +29,8 @@ from bench.lab.ports import free_ports
 from bench.lab.powerdns import PowerDns
 from common.db.pool import Database, open_pool
 from common.errors import OperatorError
+from common.host_ports import HostPort
 from common.postgres import EmbeddedPostgres
-from common.settings import HostPort
 
 Way = Literal["dynamic_update", "provider_api"]
 _KEY_NAME, _KEY_SECRET = "writer", "c2VjcmV0LW9mLXRoZS1sYWItc2VjcmV0LW9mLXRoZS1sYWI="

@@ -12,7 +12,7 @@ from typing import Any, Final
 import dns.asyncquery
 import dns.message
 
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 _SECONDS = 10.0
 PARENT: Final = "test"

@@ -20,7 +20,8 @@ from pathlib import Path
 from bench.demo.running_demo import RunningDemo
 from common import logs
 from common.errors import OperatorError
-from common.settings import PREFIX, HostPort, Settings, load
+from common.host_ports import HostPort
+from common.settings import PREFIX, Settings, load
 
 CNAME_TARGET = "apps.partner.localhost"
 CUSTOMER = "customer.localhost"  # every name beneath it leads to the application

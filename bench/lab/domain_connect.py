@@ -36,7 +36,7 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from bench.lab.serving import serving
 from bench.lab.zone import Zone
 from common.errors import OperatorError
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 _ASK_SECONDS = 5.0
 _TYPES: Final = ("A", "AAAA", "CNAME", "MX", "TXT", "SRV", "CAA", "NS")

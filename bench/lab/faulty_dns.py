@@ -19,7 +19,7 @@ import dns.message
 import dns.rcode
 
 from bench.lab.zone import Zone
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ import dns.update
 from bench.lab.ports import free_ports
 from bench.lab.programs import end_process, last_log_line
 from common.errors import OperatorError
+from common.host_ports import HostPort
 from common.processes import spawn
-from common.settings import HostPort
 
 _START_SECONDS = 20.0
 _POLL_SECONDS = 0.02

@@ -24,7 +24,7 @@ from bench.lab.sink import WebhookSink
 from bench.lab.updates import UpdateKey
 from bench.lab.zone import Zone
 from common.errors import OperatorError
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 PROVIDER_ZONE: Final = "lab-domains.localhost"
 POWERDNS_ZONE: Final = "powerdns.localhost"

@@ -28,8 +28,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from bench.lab.ports import free_ports
+from common.host_ports import HostPort
 from common.processes import spawn
-from common.settings import HostPort
 
 _READY_SECONDS = 15.0
 DEFAULT_HABITS = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_AUTHZREUSE": "0"}

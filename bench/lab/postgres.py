@@ -14,11 +14,11 @@ from pathlib import Path
 
 from bench.lab.ports import unreserved_ports
 from common.errors import OperatorError
+from common.host_ports import HostPort
 from common.postgres import account as accounts
 from common.postgres import binaries
 from common.postgres.cluster import ENVIRONMENT, USER, reported_status
 from common.processes import UnixAccount, spawn
-from common.settings import HostPort
 
 _SETTINGS = {
     "wal_level": "replica",

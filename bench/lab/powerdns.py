@@ -23,8 +23,8 @@ import aiohttp
 from bench.lab.ports import free_ports
 from bench.lab.programs import end_process, last_log_line
 from common.errors import OperatorError
+from common.host_ports import HostPort
 from common.processes import spawn
-from common.settings import HostPort
 
 _SCHEMA = Path("/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql")
 _START_SECONDS = 20.0

@@ -22,7 +22,7 @@ import dns.rcode
 
 from bench.lab.updates import UpdateKey, answer_update, is_update
 from bench.lab.zone import Zone
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 _SMALLEST_UDP_PAYLOAD = 512
 _ATTEMPTS_AT_ONE_PORT = 20

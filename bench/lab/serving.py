@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 _SHUTDOWN_SECONDS = 1
 

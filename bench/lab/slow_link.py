@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import cast
 
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 
 @dataclass

@@ -21,9 +21,9 @@ from common.db import batches, monitored_domains
 from common.db.listener import Listener
 from common.db.pool import open_pool
 from common.dns import Resolver
+from common.host_ports import parse_host_port
 from common.processes import loop_factory
 from common.secrets import load_keyring
-from common.settings import parse_host_port
 from monitor.batches.processing import Processing
 from monitor.checks.checking import Checking
 from monitor.claims import Runner

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from bench.tenants.client import Tenant, TenantClient, TimedResponse
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 _SETTLE_SECONDS = 1.0  # until all of the offender's clients have asked
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Self
 
 from api.rules import application_tokens as minting
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 _ANSWER_SECONDS = 30.0
 CUT = 0

@@ -14,7 +14,7 @@ from bench.tenants.beside import Asker, offending
 from bench.tenants.client import Tenant, TenantClient, TimedResponse
 from bench.tenants.waits import Waits
 from bench.tenants.world import DEAD_ZONE, READY_ZONE, TwoTenants
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 _QUESTIONS = 200
 _QUESTION_PAUSE_SECONDS = 0.05

@@ -19,8 +19,9 @@ from bench.lab.zone import Zone
 from bench.private_stage import private_environment
 from bench.tenants.client import Tenant
 from common.db.pool import open_pool
+from common.host_ports import HostPort
 from common.postgres import EmbeddedPostgres
-from common.settings import HostPort, load
+from common.settings import load
 
 DEAD_ZONE = "dead.example"
 READY_ZONE = "ready.example"

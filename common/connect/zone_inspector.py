@@ -20,8 +20,9 @@ from common.db.pool import Database
 from common.dns import Resolver
 from common.domain_check.conflicts import NO_CERTIFICATES, CertificateNeeds
 from common.flows.plan import SetKey
+from common.ip_addresses import IPAddress
 from common.records import normal_name
-from common.settings import IPAddress, Settings
+from common.settings import Settings
 
 
 async def find_certificate_needs(

@@ -25,8 +25,8 @@ from common.dns.authority import MOST_SERVERS, Authority, Resolve
 from common.dns.delegations import Delegation, Delegations
 from common.dns.questions import Answer, Chain, Outcome, follow_chain
 from common.dns.replies import ServerReply
+from common.host_ports import HostPort
 from common.records import RecordType
-from common.settings import HostPort
 
 MOST_QUESTIONS = 64
 

@@ -21,8 +21,8 @@ from common.dns.direct import DirectClient
 from common.dns.questions import Answer, Outcome
 from common.dns.replies import Referral, ServerReply, is_below, read_authoritative
 from common.errors import AddressRefused
+from common.host_ports import HostPort
 from common.records import RecordType
-from common.settings import HostPort
 
 DNS_PORT = 53
 MOST_SERVERS = 4  # of a zone that are asked

@@ -10,8 +10,8 @@ import aiodns
 import pycares
 
 from common.dns.questions import Answer, Outcome
+from common.host_ports import HostPort
 from common.records import RecordType, authorization, normal_name, normal_value, text_of
-from common.settings import HostPort
 
 TRY_SECONDS = 0.6
 _TRIES = 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 _MOST_ZONES = 20_000  # some 500 octets each
 

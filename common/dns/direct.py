@@ -13,8 +13,8 @@ from common.dns import wire
 from common.dns.question_sockets import Encode, QuestionSockets
 from common.dns.questions import Answer, Outcome
 from common.fair_queue import FairQueue
+from common.host_ports import HostPort
 from common.records import RecordType
-from common.settings import HostPort
 
 _TRIES_SECONDS = (0.8, 1.6)
 

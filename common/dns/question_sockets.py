@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from common.dns import wire
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 _MOST_QUESTIONS = 50
 _SOCKET_SECONDS = 0.5

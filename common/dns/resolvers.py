@@ -23,8 +23,8 @@ from common.dns.delegations import Delegations
 from common.dns.questions import Answer, Chain, Outcome, follow_chain
 from common.dns.servers import SYSTEM_RESOLV_CONF
 from common.dns.shared_resolvers import SharedResolvers
+from common.host_ports import HostPort
 from common.records import RecordType
-from common.settings import HostPort
 
 PASS_SECONDS = 6.0
 MOST_PASSES = 128

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common.addresses import AddressPolicy
 from common.errors import AddressRefused, OperatorError
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 SYSTEM_RESOLV_CONF = Path("/etc/resolv.conf")
 

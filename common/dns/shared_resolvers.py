@@ -21,8 +21,8 @@ from common.dns.direct import DirectClient
 from common.dns.questions import Answer, Outcome, Question
 from common.dns.replies import read_recursive
 from common.dns.servers import SYSTEM_RESOLV_CONF, refuse_forbidden, system_servers
+from common.host_ports import HostPort
 from common.records import RecordType
-from common.settings import HostPort
 
 _CHANNEL_SECONDS = 0.5
 _MOST_QUESTIONS = 2000  # of one channel: its socket, so its source port, is one

@@ -33,9 +33,9 @@ from common.dns.questions import Answer, Ask, Outcome, Question
 from common.dns.replies import ServerReply
 from common.dns.shared_resolvers import SharedResolvers
 from common.fair_queue import FairQueue
+from common.host_ports import HostPort
 from common.record_checks.verdicts import RecordVerdict, confirm, confirm_present, judge_answer, judge_flattened
 from common.records import Record, RecordType, normal_name, owner_name
-from common.settings import HostPort
 
 ROUND_SECONDS = 20.0  # for the records looked at together, once it is their turn
 _REPEATS = 2

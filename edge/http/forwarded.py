@@ -8,8 +8,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Final
 
-from common.ip_addresses import parse_client_address
-from common.settings import Networks
+from common.ip_addresses import Network, parse_client_address
 
 _MAX_CHAIN: Final = 50
 _PORTS: Final = {b"http": b"80", b"https": b"443"}
@@ -20,7 +19,7 @@ class Client:
 
     __slots__ = ("_block", "_secure", "_trusted", "address", "is_trusted")
 
-    def __init__(self, address: str, *, secure: bool, trusted_proxies: Networks) -> None:
+    def __init__(self, address: str, *, secure: bool, trusted_proxies: tuple[Network, ...]) -> None:
         self.address = address
         self._secure = secure
         self._trusted = trusted_proxies if trusted_proxies and is_in(address, trusted_proxies) else ()
@@ -70,7 +69,7 @@ def address_of(peername: object) -> str:
     return host.removeprefix("::ffff:") if "." in host else host.partition("%")[0]
 
 
-def is_in(text: str, networks: Networks) -> bool:
+def is_in(text: str, networks: tuple[Network, ...]) -> bool:
     """Return whether the address is in one of the networks; "" is in none."""
     address = ip_address(text) if text else None
     return any(address in network for network in networks if address and network.version == address.version)

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 
 from common.errors import OperatorError
+from common.host_ports import HostPort
 from common.listen_errors import cannot_listen
-from common.settings import HostPort
 from common.socket_activation import one_for_each
 from edge.process.address_spreading import spread_by_address
 from edge.process.worker_messages import ListenerPair

@@ -11,9 +11,10 @@ import signal
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Final, Self
 
+from common.host_ports import HostPort
 from common.metrics import Family
 from common.origin_faults import FailingOrigin, OriginIdentity
-from common.settings import PREFIX, HostPort, Settings, load, without_secrets
+from common.settings import PREFIX, Settings, load, without_secrets
 from edge.process.message_codec import MessageDecoder, encode_message
 from edge.replica.certificate_keys import CertificateUse
 

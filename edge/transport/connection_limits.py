@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import resource
 
-from common.ip_addresses import limit_key
+from common.ip_addresses import Network, limit_key
 from common.metrics import Family, Labels
-from common.settings import Networks
 from edge.http.forwarded import address_of, is_in
 
 # How many refused connections get an error response at a time; the others are aborted.
@@ -37,7 +36,9 @@ class ConnectionLimits:
         "open_count",
     )
 
-    def __init__(self, *, in_all: int = 2**31, per_client: int = 2**31, trusted_proxies: Networks = ()) -> None:
+    def __init__(
+        self, *, in_all: int = 2**31, per_client: int = 2**31, trusted_proxies: tuple[Network, ...] = ()
+    ) -> None:
         self._in_all = in_all
         self._per_client = per_client
         self._trusted = trusted_proxies

@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final, NamedTuple, cast
 
 from common.errors import FrontageError
-from common.settings import Networks
+from common.ip_addresses import IPAddress, Network
 from edge.http.forwarded import address_of, is_in
 from edge.transport.connection_limits import ConnectionLimits
 
@@ -80,14 +80,14 @@ def _read_v1(data: bytes) -> Stated | None:
     return Stated((source, source_port), end + 2)
 
 
-def _parsed(read_address: type[IPv4Address | IPv6Address], text: bytes) -> str:
+def _parsed(read_address: type[IPAddress], text: bytes) -> str:
     try:
         return _text(read_address(text.decode("ascii")))
     except ValueError:
         return ""
 
 
-def _text(address: IPv4Address | IPv6Address) -> str:
+def _text(address: IPAddress) -> str:
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return str(mapped or address)
 
@@ -112,7 +112,7 @@ def _read_v2(data: bytes) -> Stated | None:
 def entrance(
     inner_factory: Callable[[], asyncio.Protocol],
     connection_limits: ConnectionLimits,
-    trusted_proxies: Networks,
+    trusted_proxies: tuple[Network, ...],
     seconds: float,
 ) -> Callable[[], asyncio.Protocol]:
     """Return a factory of what a port's connections begin with: `inner_factory` where no proxy is trusted."""
@@ -142,7 +142,7 @@ class Entrance(asyncio.Protocol):
         self,
         inner_factory: Callable[[], asyncio.Protocol],
         connection_limits: ConnectionLimits,
-        trusted_proxies: Networks,
+        trusted_proxies: tuple[Network, ...],
         seconds: float,
     ) -> None:
         self._inner_factory = inner_factory

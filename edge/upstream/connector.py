@@ -17,8 +17,8 @@ import aiohappyeyeballs
 
 from common.addresses import AddressPolicy
 from common.errors import AddressRefused, FrontageError
+from common.host_ports import HostPort
 from common.origin_faults import OriginFault
-from common.settings import HostPort
 from edge.routing.route import Origin
 from edge.transport.deferred_work import LoopTurns
 from edge.upstream.address_order import AddressOrder

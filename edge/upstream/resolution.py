@@ -17,9 +17,9 @@ import aiodns
 
 from common.clock import Clock
 from common.errors import FrontageError
+from common.host_ports import HostPort
 from common.ip_addresses import parse_address
 from common.metrics import Family, Labels
-from common.settings import HostPort
 
 _NO_SORT = 1 << 7
 """ARES_AI_NOSORT, which pycares does not name. To sort, c-ares makes and connects a socket for each address, of

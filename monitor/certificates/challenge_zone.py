@@ -11,7 +11,7 @@ import dns.name
 import dns.rcode
 
 from common.dynamic_updates import KeyRefused, ServerSilent, new_update, read_key, send_update
-from common.settings import DnsUpdateTarget
+from common.setting_values import DnsUpdateTarget
 from monitor.certificates.issuer import IssuanceFailed
 
 _TTL_SECONDS = 0  # a domain's order and its wildcard's may run at once: neither is to see a resolver's older answer

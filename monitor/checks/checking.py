@@ -14,8 +14,8 @@ from common.db.pool import Connection, Database
 from common.dns.authority import DNS_PORT, Authority
 from common.dns.channels import TRY_SECONDS
 from common.dns.shared_resolvers import SharedResolvers
+from common.host_ports import HostPort
 from common.record_checks.record_checker import ROUND_SECONDS, RecordChecker
-from common.settings import HostPort
 from monitor.checks.health import CheckHealth
 from monitor.checks.outcomes import Finished, Outcomes
 from monitor.checks.rate_limit import CheckRateLimit

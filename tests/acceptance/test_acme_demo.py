@@ -9,7 +9,7 @@ import pytest
 
 from bench.lab.pebble import is_installed, running_pebble
 from bench.lab.powerdns import find_powerdns
-from common.settings import parse_host_port
+from common.host_ports import parse_host_port
 from tests.acceptance.demo_process import Demo, environment
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="needs Debian's pebble")

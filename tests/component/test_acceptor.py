@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from bench.lab.ports import free_ports
-from common.settings import HostPort
+from common.host_ports import HostPort
 from edge.process.acceptor import accept_from
 from edge.process.listeners import Listeners
 from edge.process.worker_messages import ListenerPair

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from api.serving import serving
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 
 async def test_connections_without_a_request_are_bounded_in_time_and_number() -> None:

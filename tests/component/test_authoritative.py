@@ -15,8 +15,8 @@ from bench.lab.zone import Behaviour, Zone
 from common.addresses import AddressPolicy
 from common.dns import Answer, Chain, Outcome, Pass, Resolver
 from common.dns.authoritative import MOST_QUESTIONS, combine
+from common.host_ports import HostPort
 from common.records import RecordType
-from common.settings import HostPort
 
 LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
 FIRST, SECOND = "127.0.0.1", "127.0.0.2"

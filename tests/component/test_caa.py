@@ -12,7 +12,7 @@ from bench.lab.zone import Behaviour, Zone
 from common.addresses import AddressPolicy
 from common.caa import Authorization, find_authorization, may_issue
 from common.dns import Resolver
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 DOMAIN = "shop.customer.test"
 

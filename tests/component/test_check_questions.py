@@ -20,8 +20,8 @@ from common.addresses import AddressPolicy
 from common.dns import Answer, Outcome
 from common.dns.authority import Authority
 from common.dns.shared_resolvers import SharedResolvers
+from common.host_ports import HostPort
 from common.records import RecordType
-from common.settings import HostPort
 
 LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
 with_knot = pytest.mark.skipif(find_knot() is None, reason="the Debian package knot is not installed")

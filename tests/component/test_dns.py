@@ -13,7 +13,7 @@ from bench.lab.zone import Behaviour, Zone
 from common.addresses import AddressPolicy
 from common.dns import Chain, Outcome, Resolver
 from common.errors import OperatorError
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
 TARGETS = ("power.test",)

@@ -22,8 +22,8 @@ from common.addresses import AddressPolicy
 from common.dns import Answer, Outcome
 from common.dns.authority import Authority
 from common.dns.shared_resolvers import SharedResolvers
+from common.host_ports import HostPort
 from common.records import RecordType
-from common.settings import HostPort
 
 LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
 NAME = "www.test"

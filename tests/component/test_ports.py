@@ -6,7 +6,7 @@ import socket
 
 from api.cli.ports import bind, free_instead_of_taken
 from bench.lab.ports import free_ports
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 
 def test_each_address_in_use_gets_a_free_port_of_its_host() -> None:

@@ -14,7 +14,7 @@ import dns.rrset
 
 from common.dns.direct import DirectClient, DirectReply
 from common.dns.questions import Outcome
-from common.settings import HostPort
+from common.host_ports import HostPort
 from tests.waiting import let_run
 
 Forge = Callable[[dns.message.Message], list[bytes]]

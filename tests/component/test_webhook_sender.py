@@ -22,7 +22,7 @@ from bench.lab.sink import ReceivedRequest, WebhookSink
 from bench.lab.zone import Zone
 from common.addresses import AddressPolicy
 from common.dns import Resolver
-from common.settings import HostPort
+from common.host_ports import HostPort
 from monitor.webhooks.sender import SHOWN_CHARS, Sender, WebhookResponse
 from monitor.webhooks.signing import signed_headers
 from tests import tls_parts

@@ -10,7 +10,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from common.settings import HostPort
+    from common.host_ports import HostPort
 
 ANSWER_SECONDS = 2.0
 

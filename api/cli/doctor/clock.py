@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from common.clock import Clock
     from common.db.pool import Database
-    from common.settings import HostPort, Settings
+    from common.host_ports import HostPort
+    from common.settings import Settings
 
 _NOTED_SECONDS = 5.0
 _BROKEN_SECONDS = 60.0

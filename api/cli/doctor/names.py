@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from api.cli.doctor.asking import ANSWER_SECONDS
 from api.cli.doctor.findings import Finding, broken, from_error, note, ok
 from common.errors import OperatorError
-from common.settings import HostPort, Settings
+from common.host_ports import HostPort
+from common.settings import Settings
 
 if TYPE_CHECKING:
     from common.edge_probe import Reached
@@ -35,7 +36,7 @@ def resolvers_of(settings: Settings) -> list[HostPort]:
     import dns.exception
     import dns.resolver
 
-    from common.settings import HostPort
+    from common.host_ports import HostPort
 
     if settings.dns_servers:
         return list(settings.dns_servers)

@@ -17,8 +17,7 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from common.errors import FrontageError
-from common.ip_addresses import parse_address
-from common.settings import IPAddress
+from common.ip_addresses import IPAddress, parse_address
 
 IsAllowed = Callable[[IPAddress], bool]
 """Whether the operator allows a private address to be dialled."""

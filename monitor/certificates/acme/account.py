@@ -25,7 +25,7 @@ from common.db.pool import Database
 from common.errors import OperatorError, SecretUnreadable
 from common.logs import get_logger
 from common.secrets import Keyring
-from common.settings import ExternalAccount
+from common.setting_values import ExternalAccount
 from monitor.certificates.acme.problems import AcmeProblem, failure
 from monitor.certificates.acme.transport import Transport
 from monitor.certificates.issuer import IssuanceFailed

@@ -16,7 +16,7 @@ from common.clock import SystemClock
 from common.dns import Resolver
 from common.domain_check.rdap import RdapClient
 from common.domain_check.registration import Bootstrap, RdapFailure, RegistryEntry, parse_bootstrap
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
 DAY = timedelta(days=1)

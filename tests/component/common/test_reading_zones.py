@@ -21,8 +21,8 @@ from common.domain_check.conflicts import Rule, find_conflicts
 from common.domain_check.providers import find_provider
 from common.domain_check.reading import read_zone, unknown_outcome
 from common.domain_check.zone_view import ZoneView
+from common.host_ports import HostPort
 from common.records import Record, RecordType
-from common.settings import HostPort
 
 pytestmark = pytest.mark.skipif(find_knot() is None, reason="the Debian package knot is not installed")
 

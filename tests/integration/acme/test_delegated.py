@@ -32,8 +32,10 @@ from common.dns import Pass, Resolver
 from common.domain_settings import DomainSettings
 from common.enrolment.delegations import Delegations
 from common.enrolment.eligibility import ServiceTargets
+from common.host_ports import HostPort
 from common.secrets import Keyring
-from common.settings import DnsUpdateTarget, HostPort, load
+from common.setting_values import DnsUpdateTarget
+from common.settings import load
 from monitor.certificates.challenge_zone import ChallengeZone
 from monitor.certificates.dns_moved_away import DomainDnsCheck, Lead
 from monitor.certificates.issuer import IssuanceFailed

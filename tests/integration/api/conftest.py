@@ -23,8 +23,9 @@ from common.db.pool import Database, open_pool
 from common.db.session import SessionTimeouts
 from common.dns import Resolver
 from common.dns.authority import DNS_PORT
+from common.host_ports import HostPort
 from common.secrets import Keyring, load_keyring
-from common.settings import HostPort, Settings, load
+from common.settings import Settings, load
 from tests.integration.api.installation import FollowingEdge, lease_monitor
 from tests.integration.api.partner import Partner, enrol_partner
 from tests.timeouts import UNHURRIED

@@ -27,9 +27,9 @@ from common.enrolment.domain_claims import DomainClaims
 from common.enrolment.eligibility import ServiceTargets
 from common.enrolment.enrolling import Enrolling
 from common.enrolment.ownership import OwnNames
+from common.host_ports import HostPort
 from common.origin_probe import OriginProbe
 from common.record_checks.record_checker import RecordChecker
-from common.settings import HostPort
 from monitor.claims import Runner
 from monitor.concurrency_shares import ConcurrencyShares
 from monitor.connect.enrolment import FlowEnrolment

@@ -21,8 +21,9 @@ from common.db.deliveries import ClaimedDelivery
 from common.db.events import EventType, NewEvent
 from common.db.pool import Database
 from common.dns import Resolver
+from common.host_ports import HostPort
+from common.ip_addresses import Network
 from common.secrets import Keyring
-from common.settings import HostPort, Network
 from monitor.claims import Runner
 from monitor.webhooks.deliveries import make_runner as runner_of_deliveries
 from monitor.webhooks.sender import Sender

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from common.errors import OperatorError
-from common.settings import ExternalAccount, load
+from common.setting_values import ExternalAccount
+from common.settings import load
 
 MAC = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, ip_network
+from ipaddress import ip_network
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.visitors import InvalidNetwork, Network, NetworkSet, parse_network
+from common.ip_addresses import IPAddress, Network
+from common.visitors import InvalidNetwork, NetworkSet, parse_network
 
 NETWORKS = st.one_of(
     st.tuples(st.ip_addresses(v=4), st.integers(0, 32)), st.tuples(st.ip_addresses(v=6), st.integers(0, 128))
@@ -17,7 +18,7 @@ NETWORKS = st.one_of(
 
 @given(st.lists(NETWORKS, max_size=5), st.ip_addresses(), st.data())
 def test_an_address_is_in_a_set_as_it_is_in_one_of_its_networks(
-    networks: list[Network], address: IPv4Address | IPv6Address, data: st.DataObject
+    networks: list[Network], address: IPAddress, data: st.DataObject
 ) -> None:
     near = [network.network_address for network in networks] + [network.broadcast_address for network in networks]
     asked = data.draw(st.sampled_from([address, *near]))

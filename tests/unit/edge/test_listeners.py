@@ -9,8 +9,9 @@ import pytest
 
 from bench.lab.ports import free_ports
 from common.errors import OperatorError
+from common.host_ports import HostPort
 from common.listen_errors import cannot_listen
-from common.settings import HostPort, load
+from common.settings import load
 from edge.process.listeners import Listeners
 
 

@@ -17,8 +17,8 @@ from common.db import checks
 from common.db.listener import Listener
 from common.db.monitored_domains import CHANNEL, Labels, MonitoredKey
 from common.db.pool import Database
+from common.host_ports import HostPort
 from common.records import parse_record
-from common.settings import HostPort
 from monitor.checks.checking import Checking
 from tests.waiting import until
 

@@ -40,8 +40,8 @@ from common.dns import Answer, Outcome
 from common.domain_check.conflicts import find_conflicts
 from common.domain_check.zone_view import HostView, ZoneView
 from common.flows.requested import RecordPurpose, Requested
+from common.ip_addresses import IPAddress
 from common.records import Record
-from common.settings import IPAddress
 
 APEX = "customer.example"
 SETTINGS = {

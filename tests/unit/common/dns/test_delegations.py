@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from common.dns.delegations import Delegation, Delegations
-from common.settings import HostPort
+from common.host_ports import HostPort
 
 APEX = "shop.example"
 
