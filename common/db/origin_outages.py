@@ -5,6 +5,8 @@ Rules
         monitor cannot reach the origin either; or once edges alone have failed for `ALONE_SECONDS`
     it is over once no edge has reported it for `OVER_SECONDS` and the origin answers a monitor; only an outage that was
         reported is reported to be over
+    one that follows the end of another within `RELAPSE_SECONDS` has to be unreported for `RELAPSE_OVER_SECONDS`, so
+        that an origin which fails every few seconds makes few events
 """
 
 from __future__ import annotations
@@ -20,13 +22,19 @@ from common.db.session import Connection
 from common.origin_faults import OriginFault, OriginIdentity
 
 REPORT_SECONDS = 20
-OVER_SECONDS = 75
-"""Longer than edges go on to report an origin after the last attempt to reach it."""
+OVER_SECONDS = 12
+"""Two checks of a monitor and more. Edges report an origin until they reach it, or a minute after the last attempt."""
+RELAPSE_SECONDS = 600
+RELAPSE_OVER_SECONDS = 75
 ALONE_SECONDS = 90
 _MOST_ORIGINS = 200
 """The most origins that are read at once: each one's domains are counted."""
 _MOST_COUNTED = 100_000
 
+_IS_UNSEEN = f"""o.seen_at < now() - make_interval(secs => case when exists (
+    select from events e where e.application_id = o.application_id and e.type = 'domain.origin_recovered'
+        and e.fields ->> 'origin' = o.origin and e.created_at > now() - make_interval(secs => {RELAPSE_SECONDS})
+) then {RELAPSE_OVER_SECONDS} else {OVER_SECONDS} end)"""
 _SELECT = "select o.*, a.name as application_name from origin_outages o join applications a on a.id = o.application_id"
 
 Key: TypeAlias = tuple[str, str]
@@ -38,7 +46,7 @@ class OriginOutage:
     """An origin that edges cannot reach, and the domains of one application that lead there.
 
     `origin` is as URLs begin, such as ``https://app.example:8443``; `domains` of the application lead there, and
-    `example` is one of them.
+    `example` is one of them. `seen_at`: when an edge last reported it, or a monitor could not reach it.
     """
 
     application_id: str
@@ -46,9 +54,14 @@ class OriginOutage:
     origin: str
     fault: OriginFault
     since: datetime
+    seen_at: datetime
     domains: int
     example: str | None
-    lasted_seconds: float
+
+    @property
+    def lasted_seconds(self) -> float:
+        """Return for how long it is known to have lasted."""
+        return (self.seen_at - self.since).total_seconds()
 
     @property
     def key(self) -> Key:
@@ -121,11 +134,7 @@ async def note_report(connection: Connection, outage: OriginOutage) -> bool:
 
 async def list_unseen(connection: Connection, *, most: int) -> list[OriginOutage]:
     """Return outages that no edge has reported for long: they are over if the origin answers."""
-    rows = await connection.fetch(
-        f"{_SELECT} where seen_at < now() - make_interval(secs => $1) order by seen_at limit $2",
-        OVER_SECONDS,
-        most,
-    )
+    rows = await connection.fetch(f"{_SELECT} where {_IS_UNSEEN} order by seen_at limit $1", most)
     return [_outage(row) for row in rows]
 
 
@@ -139,10 +148,9 @@ async def note_still_failing(connection: Connection, outage: OriginOutage) -> No
 async def end(connection: Connection, outage: OriginOutage) -> bool:
     """Forget the outage, unless an edge has reported it meanwhile; return whether it had been reported."""
     row = await connection.fetchrow(
-        "delete from origin_outages where application_id = $1 and origin = $2"
-        " and seen_at < now() - make_interval(secs => $3) returning reported_at is not null as was_reported",
+        "delete from origin_outages o where application_id = $1 and origin = $2"  # noqa: S608 - constants
+        f" and {_IS_UNSEEN} returning reported_at is not null as was_reported",
         *outage.key,
-        OVER_SECONDS,
     )
     return row is not None and row["was_reported"]
 
@@ -190,7 +198,7 @@ def _outage(row: Record) -> OriginOutage:
         row["origin"],
         row["fault"],
         row["since"],
+        row["seen_at"],
         row["domains"],
         row["example"],
-        (row["seen_at"] - row["since"]).total_seconds(),
     )

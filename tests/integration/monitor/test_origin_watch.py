@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from ipaddress import ip_network
 from typing import Any
 
@@ -43,6 +44,33 @@ class Installation:
                 " seen_at = seen_at - make_interval(secs => $1)",
                 seconds,
             )
+            await connection.execute("update events set created_at = created_at - make_interval(secs => $1)", seconds)
+
+    async def outage(self) -> None:
+        """Have it reported; no edge reports it any more."""
+        await self.fail()
+        await self.watch.check_once()
+        await self.pass_seconds(origin_outages.REPORT_SECONDS + 1)
+        await self.watch.check_once()
+        assert await self.reported()
+        await self.fail(is_failing=False)
+
+    async def outage_of_edges(self) -> None:
+        """Have it reported though the origin answers monitors; no edge reports it any more."""
+        await self.fail()
+        await self.watch.check_once()
+        await self.pass_seconds(origin_outages.ALONE_SECONDS + 1)
+        await self.watch.check_once()
+        await self.fail(is_failing=False)
+
+    async def reported(self) -> list[origin_outages.OriginOutage]:
+        async with self.database.connection() as connection:
+            return await origin_outages.list_reported(connection, ["one"], most=5)
+
+    async def seconds_since(self, at: datetime) -> float:
+        async with self.database.connection() as connection:
+            seconds: float = await connection.fetchval("select extract(epoch from now() - $1::timestamptz)::float8", at)
+        return seconds
 
     async def events(self, application_id: str = "one") -> list[tuple[str, Any]]:
         async with self.database.connection() as connection:
@@ -95,6 +123,52 @@ async def test_its_end_is_reported_when_the_origin_answers_a_monitor(installatio
         await installation.watch.check_once()
         await installation.watch.check_once()
     assert await installation.events() == [(FAILING, 1), (RECOVERED, 1)]
+
+
+async def test_an_origin_that_answers_again_is_shown_as_such_within_seconds(installation: Installation) -> None:
+    await installation.enrol("one", "a.test")
+    await installation.outage()
+    async with serve_origin(port=installation.identity.port):
+        await installation.watch.check_once()
+        assert await installation.reported(), "an edge has reported it this second"
+        await installation.pass_seconds(13)
+        await installation.watch.check_once()
+        assert await installation.reported() == []
+    assert await installation.events() == [(FAILING, 1), (RECOVERED, 1)]
+
+
+async def test_an_origin_that_fails_again_soon_has_to_be_quiet_for_longer(installation: Installation) -> None:
+    await installation.enrol("one", "a.test")
+    async with serve_origin(port=installation.identity.port):
+        await installation.outage_of_edges()
+        await installation.pass_seconds(origin_outages.OVER_SECONDS + 1)
+        await installation.watch.check_once()
+        await installation.pass_seconds(60)
+        await installation.outage_of_edges()
+        for _ in range(3):
+            await installation.pass_seconds(origin_outages.OVER_SECONDS + 1)
+            await installation.watch.check_once()
+        assert await installation.events() == [(FAILING, 1), (RECOVERED, 1), (FAILING, 1)]
+        await installation.pass_seconds(origin_outages.RELAPSE_OVER_SECONDS)
+        await installation.watch.check_once()
+        assert (await installation.events())[3:] == [(RECOVERED, 1)]
+        await installation.pass_seconds(origin_outages.RELAPSE_SECONDS + 1)
+        await installation.outage_of_edges()
+        await installation.pass_seconds(origin_outages.OVER_SECONDS + 1)
+        await installation.watch.check_once()
+    assert (await installation.events())[4:] == [(FAILING, 1), (RECOVERED, 1)], "ten minutes later it is as at first"
+
+
+async def test_without_visitors_it_is_known_when_it_was_last_seen_to_fail(installation: Installation) -> None:
+    await installation.enrol("one", "a.test")
+    await installation.outage()
+    await installation.pass_seconds(300)  # monitors did not run
+    [outage] = await installation.reported()
+    assert 300 <= await installation.seconds_since(outage.seen_at) < 310
+    await installation.watch.check_once()  # no edge reports it: the monitor asks by itself
+    [outage] = await installation.reported()
+    assert await installation.seconds_since(outage.seen_at) < 10
+    assert outage.lasted_seconds > 300
 
 
 async def test_one_failure_of_an_origin_that_answers_is_no_outage(installation: Installation) -> None:
