@@ -294,6 +294,7 @@ def _configuration(member: Member, etcd: str, *, is_synchronous: bool) -> dict[s
                 "primary_start_timeout": 0,
                 "maximum_lag_on_failover": 1 << 20,
                 "synchronous_mode": is_synchronous,
+                "synchronous_node_count": 2,  # an edge that follows a standby may not see what the other has not
                 "postgresql": {"use_pg_rewind": True, "parameters": {"hot_standby_feedback": "on"}},
             },
             "initdb": [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}],

@@ -18,9 +18,11 @@ from typing import Any, cast
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
+from common.db.commits import Commits
 from common.db.session import (
     DEFAULT_TIMEOUTS,
     TRANSACTION_POOLER,
+    CommitUnanswered,
     Connection,
     SessionTimeouts,
     is_transient,
@@ -49,6 +51,7 @@ class Database:
         self._is_probed = False
         self._waiting = 0
         self._probing = asyncio.Lock()
+        self._commits = Commits(lambda: open_session(dsn, application_name, timeouts), timeouts)
         self._pool = asyncpg.Pool(
             dsn,
             min_size=0,
@@ -84,10 +87,17 @@ class Database:
     async def transaction(self) -> AsyncIterator[Connection]:
         """Lend a connection in a READ COMMITTED transaction: committed at the block's end, rolled back if it raises.
 
-        Raises: `DatabaseUnavailable`; if it comes from the commit, whether it took effect is unknown.
+        Raises: `DatabaseUnavailable`; if it comes from the commit, whether it took effect is unknown. `DatabaseBusy` at
+        once while the server answers no commit.
         """
-        async with self.connection() as connection, transaction(connection):
-            yield connection
+        self._commits.require_answers()
+        async with self.connection() as connection:
+            try:
+                async with transaction(connection, commit_seconds=self._timeouts.query_seconds):
+                    yield connection
+            except CommitUnanswered:
+                self._commits.note_unanswered()
+                raise
 
     async def open(self) -> None:
         """Probe the server now if it answers; if it does not, the first connection will.
@@ -101,6 +111,7 @@ class Database:
 
     async def close(self) -> None:
         """Wait a moment for borrowed connections, then drop all."""
+        self._commits.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._drain(), _CLOSE_SECONDS)
 

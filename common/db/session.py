@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import asyncpg
 import orjson
+from asyncpg.transaction import Transaction
 
 from common.db import outages
 from common.db.hosts import reach_first, split_hosts
@@ -44,6 +45,11 @@ class SessionTimeouts:
 
 
 DEFAULT_TIMEOUTS = SessionTimeouts()
+
+
+class CommitUnanswered(TimeoutError):
+    """A commit got no answer in time: whether it took effect, or will, is unknown."""
+
 
 # A server's machine is gone when it acknowledges nothing for two and a half seconds, idle ones for three.
 _DEAD_PEER_OPTIONS = (
@@ -146,12 +152,16 @@ def translate_errors(connection: Connection) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def transaction(connection: Connection, *, is_snapshot: bool = False) -> AsyncIterator[None]:
+async def transaction(
+    connection: Connection, *, is_snapshot: bool = False, commit_seconds: float = DEFAULT_TIMEOUTS.query_seconds
+) -> AsyncIterator[None]:
     """Run the block in a transaction: committed at its end, rolled back if it raises.
 
     It is READ COMMITTED; a snapshot sees one moment only (REPEATABLE READ) and writes nothing. It is not rolled back if
     `translate_errors` is about to throw the connection away, since a frozen server would answer the rollback no sooner
-    than what went before.
+    than what went before. `commit_seconds` is at most the session's time-out of a statement.
+
+    Raises: `CommitUnanswered`.
     """
     block = connection.transaction(isolation="repeatable_read" if is_snapshot else None, readonly=is_snapshot)
     await block.start()
@@ -161,7 +171,31 @@ async def transaction(connection: Connection, *, is_snapshot: bool = False) -> A
         if isinstance(error, Exception) and not is_transient(error, connection):
             await block.rollback()
         raise
-    await block.commit()
+    await _commit(block, connection, commit_seconds)
+
+
+async def _commit(block: Transaction, connection: Connection, within_seconds: float) -> None:
+    """Commit; if no answer comes in time, or nobody waits for it any more, end the connection without cancelling.
+
+    A commit may wait for a synchronous standby. Postgres ends that wait when it is cancelled, by showing to all what
+    the standby has not: edges would serve what the next failover takes back. The driver cancels a statement that missed
+    its deadline, or whose task is cancelled; so the connection ends before it does.
+
+    Raises: `CommitUnanswered`.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.call_later(within_seconds, connection.terminate)
+    try:
+        await asyncio.shield(block.commit())
+    except asyncio.CancelledError:
+        connection.terminate()
+        raise
+    except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError) as error:
+        if loop.time() >= deadline.when():
+            raise CommitUnanswered from error
+        raise
+    finally:
+        deadline.cancel()
 
 
 async def open_session(dsn: str, application_name: str, timeouts: SessionTimeouts = DEFAULT_TIMEOUTS) -> Connection:

@@ -1,0 +1,118 @@
+"""A primary whose synchronous standby is away: a commit that waits for it is neither shown to anybody nor repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bench.lab.postgres import PostgresServer
+from common.db.pool import Connection, Database, SessionTimeouts, open_pool
+from common.db.session import open_session
+from common.errors import DatabaseBusy, DatabaseUnavailable
+from tests.waiting import until, until_equal
+
+HASTY = SessionTimeouts(query_seconds=0.5, statement_seconds=0.3)
+SIZE = 4
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[PostgresServer]:
+    """A primary, which may have standbys."""
+    with tempfile.TemporaryDirectory(prefix="frontage-commits-", dir="/tmp", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)  # Postgres' user walks to it
+        running = PostgresServer(Path(name) / "primary")
+        running.create()
+        running.start()
+        try:
+            await until(running.is_ready, "the primary")
+            yield running
+        finally:
+            running.stop()
+
+
+@pytest.fixture
+async def looking(server: PostgresServer) -> AsyncIterator[Connection]:
+    """A session beside the pool, which only reads."""
+    session = await open_session(server.dsn, "looking")
+    await session.execute("create table made (name text)")
+    yield session
+    session.terminate()
+
+
+@pytest.fixture
+async def database(server: PostgresServer) -> AsyncIterator[Database]:
+    async with open_pool(server.dsn, size=SIZE, application_name="test", timeouts=HASTY) as pool:
+        yield pool
+
+
+async def set_standby(looking: Connection, name: str) -> None:
+    """Have commits wait for a standby of this name, or for none."""
+    await looking.execute(f"alter system set synchronous_standby_names = '{name}'")
+    await looking.execute("select pg_reload_conf()")
+
+    await until_equal(lambda: looking.fetchval("show synchronous_standby_names"), name)
+    await asyncio.sleep(0.3)  # the checkpointer tells the sessions; nothing shows when it has
+
+
+async def write(database: Database, name: str) -> None:
+    async with database.transaction() as connection:
+        await connection.execute("insert into made values ($1)", name)
+
+
+async def names(looking: Connection) -> list[str]:
+    return [row["name"] for row in await looking.fetch("select name from made order by name")]
+
+
+async def count_waiting(looking: Connection) -> int:
+    """Return how many sessions wait for the standby."""
+    waiting: int = await looking.fetchval("select count(*) from pg_stat_activity where wait_event = 'SyncRep'")
+    return waiting
+
+
+async def test_it_is_not_shown_until_it_is_answered(looking: Connection, database: Database) -> None:
+    await set_standby(looking, "nobody")
+    with pytest.raises(DatabaseUnavailable, match="did not answer in time"):
+        await write(database, "first")
+    assert await names(looking) == []
+    await set_standby(looking, "")
+    assert await names(looking) == ["first"]
+
+
+async def test_it_is_not_shown_where_nobody_waits_for_the_answer_any_more(
+    looking: Connection, database: Database
+) -> None:
+    await set_standby(looking, "nobody")
+    writing = asyncio.create_task(write(database, "first"))
+    await until_equal(lambda: count_waiting(looking), 1)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    async with database.connection() as connection:
+        assert await connection.fetchval("select count(*) from made") == 0
+
+
+async def test_writes_are_refused_at_once_meanwhile_and_reading_goes_on(
+    looking: Connection, database: Database
+) -> None:
+    await set_standby(looking, "nobody")
+    answers = await asyncio.gather(*(write(database, f"early {n}") for n in range(SIZE)), return_exceptions=True)
+    assert all(isinstance(each, DatabaseUnavailable) for each in answers)
+    for n in range(20):
+        with pytest.raises(DatabaseBusy, match="answers no commit"):
+            await write(database, f"late {n}")
+        async with database.connection() as connection:
+            assert await connection.fetchval("select count(*) from made") == 0
+    assert SIZE <= await count_waiting(looking) <= SIZE + 2  # those above, and the trials
+
+    await set_standby(looking, "")
+
+    async def is_written() -> bool:
+        await write(database, "afterwards")
+        return True
+
+    await until(is_written)
+    assert await names(looking) == ["afterwards", *(f"early {n}" for n in range(SIZE))]
