@@ -5,6 +5,7 @@ Enrolling is `api.cli.enrolment`'s.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -308,7 +309,7 @@ def _described(name: DomainName, found: DescribedDomain) -> dict[str, Any]:
         "application": {"applicationId": application.id, "name": application.name} if application else None,
         "isCnameTarget": found.is_target,
         "blocked": blocked.as_json() | {"scope": blocked.scope} if blocked else None,
-        "products": [_shown(each) for each in found.domains],
+        "products": [_shown(each) | _stated(each) for each in found.domains],
         "certificate": _certificate(found.certificate),
         "order": _order(found.order),
         "formerHolders": [_former(each) for each in found.former_holders],
@@ -327,6 +328,13 @@ def _lines(shown: dict[str, Any]) -> Iterable[str]:
         yield f"  {whose} since {blocked['since']}, requests are answered {blocked['status']}: {blocked['reason']}"
     for each in shown["products"]:
         yield f"  {each['product']}: {each['status']}, claimed by {each['claim'] or 'unknown'}"
+        for option, stated in (
+            ("metadata", "metadata"),
+            ("visitors", "visitors"),
+            ("response policy", "responsePolicy"),
+        ):
+            if each[stated]:
+                yield f"    {option}: {json.dumps(each[stated], ensure_ascii=False)}"
     for part in ("certificate", "order"):
         if shown[part]:
             known = dict(shown[part])
@@ -351,6 +359,15 @@ def _shown(each: Domain) -> dict[str, Any]:
         "redirectTo": each.redirect_to,
         "claim": each.claim,
         "departedAt": _time(each.departed_at),
+    }
+
+
+def _stated(each: Domain) -> dict[str, Any]:
+    """Return what was stated for this domain alone, under the API's names."""
+    return {
+        "metadata": dict(each.metadata or {}),
+        "visitors": dict(each.visitors) if each.visitors else None,
+        "responsePolicy": dict(each.response_policy) if each.response_policy else None,
     }
 
 

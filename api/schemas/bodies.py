@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, TypeVar
 
@@ -65,6 +66,8 @@ _WORDS: Final = {
     "extra_forbidden": "there is no such field",
 }
 """What is said in place of the library's words, which name classes of ours or speak of inputs, by type of error."""
+_ALTERNATIVE: Final = re.compile(r"[A-Z]\w*Body|literal\[.*\]")
+"""What the library puts into a place for the kinds that a field may be of, such as an object or one word."""
 
 
 def parse_body(raw: bytes, schema: type[Body], not_understood: Refusal, *, context: Any = None) -> Body:
@@ -115,4 +118,5 @@ def _refused(schema: type[Strict], error: ValidationError, not_understood: Refus
 def first_of(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
     """Return where the first thing that is wrong lies, and what it is."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return first["loc"], _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+    place = tuple(each for each in first["loc"] if not (isinstance(each, str) and _ALTERNATIVE.fullmatch(each)))
+    return place, _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")

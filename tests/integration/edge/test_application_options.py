@@ -1,4 +1,4 @@
-"""From `frontage app set` through Postgres, the change feed and the replica to what the edge does."""
+"""From `frontage app set` and `domain power` through Postgres, the feed and the replica to what the edge does."""
 
 from __future__ import annotations
 
@@ -113,3 +113,32 @@ async def test_what_is_set_on_the_command_line_is_done_at_the_edge(
         assert await upload(edge, 101) == 413
         await set_("--buffer-uploads", "off")
         await until_equal(lambda: upload(edge, 101), 200)
+
+
+async def test_a_domains_response_policy_of_the_command_line_is_carried_by_its_responses(
+    edge: EdgeProcess, database: Database, dsn: str, tmp_path: Path
+) -> None:
+    env = environment(tmp_path, DATABASE_URL=dsn, ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8")
+
+    async def state(policy: str) -> None:
+        arguments = ("domain", "power", DOMAIN, "--application", "app", "--response-policy", policy)
+        done = await asyncio.to_thread(run, *arguments, env=env)
+        assert done.returncode == 0, done.stderr
+
+    async def carries_it() -> bool:
+        reader, writer = await asyncio.open_connection("127.0.0.1", edge.http)
+        try:
+            writer.write(f"GET / HTTP/1.1\r\nHost: {DOMAIN}\r\nConnection: close\r\n\r\n".encode())
+            head = (await reader.read(-1)).partition(b"\r\n\r\n")[0]
+        finally:
+            writer.close()
+        return b"\r\nX-Frame-Options: DENY" in head
+
+    async with an_echo() as origin:
+        await power(database, origin)
+        await edge.start()
+        await until_equal(carries_it, False)
+        await state('{"fields": {"X-Frame-Options": "DENY"}}')
+        await until_equal(carries_it, True)
+        await state("{}")
+        await until_equal(carries_it, False)
