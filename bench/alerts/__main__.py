@@ -20,8 +20,9 @@ from rich.table import Table
 import bench.alerts
 from api.cli.metrics.alerts import ALERTS, in_yaml, rules
 from bench import output
-from bench.alerts.causes import AlertStage, Cause, list_causes, prepare
+from bench.alerts.causes import Cause, list_causes
 from bench.alerts.prometheus import Prometheus, is_installed, running_prometheus
+from bench.alerts.stage import AlertStage, prepare
 from bench.certificate_world import CertificateWorld, certificate_world
 from bench.lab.sink import WebhookSink
 from common.errors import FrontageError, OperatorError

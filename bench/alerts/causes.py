@@ -12,46 +12,32 @@ import resource
 import shutil
 import signal
 import ssl
-import subprocess
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
-from bench.application import make_application
-from bench.certificate_world import ZONE, ApiClient, CertificateWorld, RoleProcess
+from bench.alerts.stage import (
+    ADDRESS,
+    DOWN,
+    POLL_SECONDS,
+    SECURED,
+    WATCHED,
+    AlertStage,
+    another_edge,
+    another_monitor,
+    beside,
+    repeat,
+    run,
+)
 from bench.lab.ports import free_ports
-from bench.lab.sink import WebhookSink
 from bench.lab.zone import Behaviour
 from bench.process_tree import descendants
-from common import monitored_changes
-from common.db.monitored_domains import Labels, MonitoredKey
-from common.errors import OperatorError
-from common.records import Record
 from common.secrets import new_master_key, write_key_file
 
-_ADDRESS = "192.0.2.1"
-_WATCHED = [f"watched-{number}.example" for number in range(60)]
-_SECURED = [f"shop-{number}.{ZONE}" for number in range(12)]
-_DOWN = f"down.customer.{ZONE}"
-_PARTNERS = 6
-_ISSUED_SECONDS = 120.0
 _FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
-_POLL_SECONDS = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class AlertStage:
-    """The processes, the webhook sink and the partners that causes work on."""
-
-    world: CertificateWorld
-    sink: WebhookSink
-    partners: list[ApiClient]
-    """Applications whose webhooks the sink takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,36 +49,6 @@ class Cause:
     happening: Callable[[AlertStage], AbstractAsyncContextManager[None]]
     missing: str = ""
     """Why it cannot be provoked on this machine; empty if it can."""
-
-
-async def prepare(world: CertificateWorld, sink: WebhookSink, session: aiohttp.ClientSession) -> AlertStage:
-    """Enrol domains with certificates, have domains monitored, and create partners with webhooks.
-
-    Raises: `OperatorError`.
-    """
-    sink_partners = []
-    for number in range(_PARTNERS):
-        application_id, secret = await make_application(
-            world.database,
-            world.keyring,
-            name=f"Partner {number}",
-            cname_target=f"apps-{number}.partners.example",
-            webhook_url=f"{sink.url}/{number}",
-        )
-        sink_partners.append(ApiClient(session, application_id, secret, ""))
-    async with world.database.transaction() as connection:
-        for domain in _WATCHED:
-            world.zone.add(domain, "A", _ADDRESS)
-            key = MonitoredKey(world.partner.application_id, domain)
-            await monitored_changes.add(connection, key, (Record("A", "@", _ADDRESS, 60),), Labels())
-    await world.partner.change("POST", "/power", domain=_DOWN, applicationUrl=f"http://127.0.0.1:{free_ports(1)[0]}")
-    for domain in _SECURED:
-        await world.partner.secure(domain)
-    async with asyncio.timeout(_ISSUED_SECONDS):
-        for domain in _SECURED:
-            while await world.partner.status(domain) != "active":  # noqa: ASYNC110 - asked over HTTP
-                await asyncio.sleep(_POLL_SECONDS)
-    return AlertStage(world, sink, sink_partners)
 
 
 # Processes ------------------------------------------------------------------------------------------------
@@ -126,11 +82,11 @@ async def _workers_killed(stage: AlertStage) -> AsyncIterator[None]:
     async def kill() -> None:
         for _ in range(5):
             while not (workers := [pid for pid in descendants(first_process) if _runs(pid, b"edge.process.worker")]):  # noqa: ASYNC110
-                await asyncio.sleep(_POLL_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
             os.kill(workers[0], signal.SIGKILL)
             await asyncio.sleep(2)
 
-    async with _beside(kill()):
+    async with beside(kill()):
         yield
 
 
@@ -142,36 +98,21 @@ def _runs(pid: int, module: bytes) -> bool:
 
 
 @asynccontextmanager
-async def _another_edge(stage: AlertStage, **variables: str) -> AsyncIterator[RoleProcess]:
-    """Run the second edge with these variables within the block, and without them after it."""
-    edge = stage.world.edges[1]
-    other = edge.with_variables(**variables)
-    other.log = stage.world.directory / f"another-edge-{time.monotonic_ns()}.log"
-    await edge.stop()
-    await other.start()
-    try:
-        yield other
-    finally:
-        await other.stop()
-        await edge.start()
-
-
-@asynccontextmanager
 async def _key_replaced(stage: AlertStage) -> AsyncIterator[None]:
     """Replace the second edge's master key by one that opens no certificate."""
     key = stage.world.directory / "edge.key"
     shutil.copyfile(stage.world.directory / "master.key", key)
-    async with _another_edge(stage, FRONTAGE_MASTER_KEY_FILE=str(key)) as edge:
+    async with another_edge(stage, FRONTAGE_MASTER_KEY_FILE=str(key)) as edge:
         write_key_file(key, [new_master_key()])
         os.kill(edge.pid, signal.SIGHUP)
 
         async def visit() -> None:
             context = ssl.create_default_context()
             host, port = edge.settings.edge_https
-            _, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=_SECURED[0])
+            _, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=SECURED[0])
             writer.close()
 
-        async with _beside(_repeat(visit)):
+        async with beside(repeat(visit)):
             yield
 
 
@@ -181,11 +122,11 @@ async def _disk_of_edge_full(stage: AlertStage) -> AsyncIterator[None]:
 
     Its log is short, since it is a file, too.
     """
-    async with _another_edge(stage, FRONTAGE_LOG_LEVEL="error") as edge:
+    async with another_edge(stage, FRONTAGE_LOG_LEVEL="error") as edge:
         supervisor = next(pid for pid in descendants(edge.pid) if _runs(pid, b"edge.supervisor_main"))
         no_limit = resource.RLIM_INFINITY
         resource.prlimit(supervisor, resource.RLIMIT_FSIZE, (16_384, no_limit))
-        await stage.world.partner.power(f"full.{_DOWN}")
+        await stage.world.partner.power(f"full.{DOWN}")
         try:
             yield
         finally:
@@ -212,7 +153,7 @@ async def _state_copied(stage: AlertStage) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _connections_refused(stage: AlertStage) -> AsyncIterator[None]:
     """Open more connections to an edge than it allows one address."""
-    async with _another_edge(stage, FRONTAGE_EDGE_MAX_CONNECTIONS_PER_ADDRESS="1", FRONTAGE_EDGE_WORKERS="1") as edge:
+    async with another_edge(stage, FRONTAGE_EDGE_MAX_CONNECTIONS_PER_ADDRESS="1", FRONTAGE_EDGE_WORKERS="1") as edge:
         host, port = edge.settings.edge_http
         _, held = await asyncio.open_connection(host, port)
 
@@ -220,7 +161,7 @@ async def _connections_refused(stage: AlertStage) -> AsyncIterator[None]:
             _, writer = await asyncio.open_connection(host, port)
             writer.close()
 
-        async with _beside(_repeat(visit)):
+        async with beside(repeat(visit)):
             yield
         held.close()
 
@@ -257,7 +198,7 @@ async def _postgres_stopped(stage: AlertStage) -> AsyncIterator[None]:
     postgres.process.kill()
     await asyncio.to_thread(postgres.process.wait)
     try:
-        async with _beside(_repeat(lambda: stage.world.partner.ask("GET", "/power"))):
+        async with beside(repeat(lambda: stage.world.partner.ask("GET", "/power"))):
             yield
     finally:
         postgres.launch()
@@ -270,7 +211,7 @@ async def _table_locked(stage: AlertStage) -> AsyncIterator[None]:
         await connection.execute("lock table domains in access exclusive mode")
         async with contextlib.AsyncExitStack() as stack:
             for _ in range(60):
-                await stack.enter_async_context(_beside(_repeat(lambda: stage.world.partner.ask("GET", "/power"))))
+                await stack.enter_async_context(beside(repeat(lambda: stage.world.partner.ask("GET", "/power"))))
             yield
 
 
@@ -330,7 +271,7 @@ async def _ca_refuses(stage: AlertStage) -> AsyncIterator[None]:
         await connection.execute(
             "update certificates set not_before = now() - interval '89 days', not_after = now() + interval '1 day'"
             " where domain = any($1::text[])",
-            _SECURED,
+            SECURED,
         )
     await _renew(stage)
     try:
@@ -343,14 +284,14 @@ async def _ca_refuses(stage: AlertStage) -> AsyncIterator[None]:
 async def _renew(stage: AlertStage) -> None:
     """Make the orders of all secured domains due."""
     async with stage.world.database.transaction() as connection:
-        for domain in _SECURED:
+        for domain in SECURED:
             await connection.execute("update orders set due_at = now() where domain = $1", domain)
 
 
 @asynccontextmanager
 async def _orders_limited(stage: AlertStage) -> AsyncIterator[None]:
     """Restart the monitor with a limit that the orders of today have used up."""
-    async with _another_monitor(stage, FRONTAGE_ACME_ORDERS_PER_ACCOUNT="12"):
+    async with another_monitor(stage, FRONTAGE_ACME_ORDERS_PER_ACCOUNT="12"):
         yield
 
 
@@ -374,25 +315,25 @@ async def _receivers_fail(stage: AlertStage) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _name_servers_silent(stage: AlertStage) -> AsyncIterator[None]:
     """Have the zone's server not answer for the monitored domains."""
-    for domain in _WATCHED:
+    for domain in WATCHED:
         stage.world.zone.misbehave(domain, Behaviour.TIMEOUT)
     try:
         yield
     finally:
-        for domain in _WATCHED:
+        for domain in WATCHED:
             stage.world.zone.misbehave(domain, None)
 
 
 @asynccontextmanager
 async def _records_lost(stage: AlertStage) -> AsyncIterator[None]:
     """Remove the records of the monitored domains."""
-    for domain in _WATCHED:
+    for domain in WATCHED:
         stage.world.zone.remove(domain)
     try:
         yield
     finally:
-        for domain in _WATCHED:
-            stage.world.zone.add(domain, "A", _ADDRESS)
+        for domain in WATCHED:
+            stage.world.zone.add(domain, "A", ADDRESS)
 
 
 @asynccontextmanager
@@ -401,10 +342,10 @@ async def _origin_down(stage: AlertStage) -> AsyncIterator[None]:
     url = f"http://{stage.world.edges[1].settings.edge_http}/"
 
     async def visit() -> None:
-        async with aiohttp.ClientSession() as session, session.get(url, headers={"Host": _DOWN}, allow_redirects=False):
-            await asyncio.sleep(_POLL_SECONDS)
+        async with aiohttp.ClientSession() as session, session.get(url, headers={"Host": DOWN}, allow_redirects=False):
+            await asyncio.sleep(POLL_SECONDS)
 
-    async with _beside(_repeat(visit)):
+    async with beside(repeat(visit)):
         yield
 
 
@@ -415,66 +356,18 @@ async def _origin_down(stage: AlertStage) -> AsyncIterator[None]:
 async def _disk_full(stage: AlertStage) -> AsyncIterator[None]:
     """Put the API's state directory on a small disk."""
     directory = stage.world.api.settings.state_dir
-    await _run("mount", "-t", "tmpfs", "-o", "size=900M", "none", str(directory))
+    await run("mount", "-t", "tmpfs", "-o", "size=900M", "none", str(directory))
     try:
         yield
     finally:
-        await _run("umount", str(directory))
+        await run("umount", str(directory))
 
 
 @asynccontextmanager
 async def _clock_wrong(stage: AlertStage) -> AsyncIterator[None]:
     """Run the monitor with a clock that is ten seconds fast."""
-    async with _another_monitor(stage, LD_PRELOAD=str(_FAKETIME), FAKETIME="+10s", FAKETIME_DONT_FAKE_MONOTONIC="1"):
+    async with another_monitor(stage, LD_PRELOAD=str(_FAKETIME), FAKETIME="+10s", FAKETIME_DONT_FAKE_MONOTONIC="1"):
         yield
-
-
-async def _run(*argv: str) -> None:
-    """Run a program.
-
-    Raises: `OperatorError` when it fails.
-    """
-    process = await asyncio.create_subprocess_exec(*argv, stderr=subprocess.PIPE)
-    _, error = await process.communicate()
-    if process.returncode:
-        raise OperatorError(f"{argv[0]} has failed: {error.decode().strip()}")
-
-
-# Parts ----------------------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def _another_monitor(stage: AlertStage, **variables: str) -> AsyncIterator[None]:
-    """Run the monitor with these variables within the block, and without them after it."""
-    monitor = stage.world.monitors[0]
-    other = monitor.with_variables(**variables)
-    await monitor.stop()
-    await other.start()
-    try:
-        yield
-    finally:
-        await other.kill()
-        await monitor.start()
-
-
-@asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run the work as a task for the block."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-async def _repeat(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-    """Repeat the work until cancelled, through connection errors."""
-    while True:
-        with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
-            await work()
-        await asyncio.sleep(_POLL_SECONDS)
 
 
 def list_causes() -> list[Cause]:
