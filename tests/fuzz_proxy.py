@@ -17,7 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tests.unit.edge import messages
 from tests.unit.edge.link import Link
-from tests.unit.edge.oracle import Tally, judge_requests, judge_responses
+from tests.unit.edge.oracle import Tally, judge_requests
+from tests.unit.edge.response_oracle import judge_responses
 
 _CAPACITIES = (20, 300, 1 << 30, 1 << 30)
 

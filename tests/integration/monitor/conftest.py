@@ -24,5 +24,10 @@ async def shop(database: Database) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
+def issuer(tmp_path: Path) -> parts.LimitedIssuer:
+    return parts.LimitedIssuer(tmp_path)
+
+
+@pytest.fixture
 def keys(tmp_path: Path) -> Keyring:
     return parts.keyring(tmp_path)

@@ -21,7 +21,8 @@ from edge.upstream.connection import UpstreamConnection
 from tests.unit.edge import messages
 from tests.unit.edge.corpus import REQUESTS, RESPONSES
 from tests.unit.edge.link import Link, StillLoop
-from tests.unit.edge.oracle import Script, judge_requests, judge_responses
+from tests.unit.edge.oracle import judge_requests
+from tests.unit.edge.response_oracle import Script, judge_responses
 from tests.waiting import let_run
 
 HOST = b"Host: shop.example.com\r\n"

@@ -20,7 +20,8 @@ from edge.routing.response_template import ResponseTemplate
 from tests.unit.edge import messages, oracle
 from tests.unit.edge.corpus import REQUESTS, RESPONSES
 from tests.unit.edge.link import Link
-from tests.unit.edge.oracle import AskingOrigin, Disagreement, Script, judge_requests, judge_responses
+from tests.unit.edge.oracle import AskingOrigin, Disagreement, judge_requests
+from tests.unit.edge.response_oracle import Script, judge_responses
 
 generated = settings(max_examples=200)
 Splits = st.randoms(note_method_calls=False)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.integration.api.browsers.parts import FRESH, LIVE, Browser, power
 from tests.integration.api.connecting import World
 from tests.integration.api.partner import Partner
-from tests.integration.api.test_browser_rights import FRESH, LIVE, Browser, partner, power, world
-
-__all__ = ["partner", "world"]
 
 
-@pytest.mark.usefixtures("world")
 async def test_a_put_vouches_for_an_origin(world: World, partner: Partner) -> None:
     await Browser(partner, partner.token()).finish(domain=FRESH, **power("https://other.example/x"))
 

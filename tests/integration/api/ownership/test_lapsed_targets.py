@@ -1,7 +1,5 @@
 """A cname target reserves its name only while its DNS leads here: after seven days elsewhere it reserves nothing."""
 
-# ruff: noqa: F811 - the fixtures of another module
-
 from __future__ import annotations
 
 import asyncio
@@ -15,10 +13,10 @@ from common.dns import Resolver
 from common.enrolment.eligibility import ServiceTargets
 from monitor.target_watch import TargetWatch
 from tests.integration.api.conftest import POWER_TARGET, SERVER, Service
+from tests.integration.api.ownership.parts import fetch, holder, two
 from tests.integration.api.partner import Partner
 from tests.integration.api.people import organisation, person
 from tests.integration.api.secured import Ssl
-from tests.integration.api.test_ownership import fetch, holder, origin, service, two  # noqa: F401 - fixtures
 
 ROOT, TARGET = "customer.test", "target-2.partner.test"
 
