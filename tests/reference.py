@@ -26,7 +26,7 @@ from tests.api_page import api_page
 from tests.children import ROOT
 
 HANDBOOK = Path(ROOT) / "api/handbook"
-ERROR_CODES = Path(ROOT) / "tests/error_codes.json"
+ERROR_CODES = Path(ROOT) / "api/error_codes.json"
 ERROR_EXAMPLES = Path(ROOT) / "tests/integration/api/error_examples.json"
 API_CODES = "<!-- api codes -->\n"
 AFTER_API_CODES = "Beside a 200 or 202"

@@ -111,7 +111,6 @@ OUTCOMES: Final[Mapping[str, str]] = MappingProxyType(
         "records": "Records",
         "servfail": "The server failed to answer",
         "timeout": "No answer in time",
-        "unaskable": "Not a host name",
     }
 )
 """Of a DNS question (`common.dns.Outcome`)."""

@@ -26,7 +26,6 @@ _FLAGS = (
 _OUTCOMES = {
     aiodns.error.ARES_ENODATA: Outcome.NO_DATA,
     aiodns.error.ARES_ENOTFOUND: Outcome.NO_NAME,
-    aiodns.error.ARES_EBADNAME: Outcome.UNASKABLE,
     aiodns.error.ARES_ECONNREFUSED: Outcome.TIMEOUT,
     aiodns.error.ARES_ETIMEOUT: Outcome.TIMEOUT,
     aiodns.error.ARES_ECANCELLED: Outcome.TIMEOUT,
@@ -41,8 +40,10 @@ def open_channel(server: HostPort, *, try_seconds: float) -> aiodns.DNSResolver 
         return None
 
 
-def outcome_of(error: aiodns.error.DNSError) -> Outcome:
-    """Return the outcome that an error of c-ares stands for."""
+def outcome_of(error: aiodns.error.DNSError) -> Outcome | None:
+    """Return the outcome that an error of c-ares stands for; None where it does not take the name."""
+    if error.args[0] == aiodns.error.ARES_EBADNAME:
+        return None
     return _OUTCOMES.get(error.args[0], Outcome.SERVER_FAILURE)
 
 

@@ -25,7 +25,6 @@ class Outcome(StrEnum):
     NO_NAME = "nxdomain"
     SERVER_FAILURE = "servfail"
     TIMEOUT = "timeout"  # or no server to ask
-    UNASKABLE = "unaskable"  # not a host name, and c-ares takes host names only
     CHAIN = "cname_chain"  # CNAMEs in a circle, or too many of them
 
     @property

@@ -49,16 +49,20 @@ class _Channel:
             return False
         return may_share or question not in self._asked
 
-    async def ask(self, name: str, kind: RecordType, owner: str | None) -> Answer:
-        """Ask a question, and close the channel if it is retired and this was its last one."""
+    async def ask(self, name: str, kind: RecordType, owner: str | None) -> Answer | None:
+        """Ask a question, and close the channel if it is retired and this was its last one.
+
+        None: the name is no host name, and c-ares takes host names only.
+        """
         self._asked.add((name, kind))
         self._waiting += 1
         try:
             result = await self._resolver.query_dns(name, kind)
         except aiodns.error.DNSError as error:
-            return Answer(outcome_of(error))
+            outcome = outcome_of(error)
+            return Answer(outcome) if outcome else None
         except UnicodeError:  # from the IDNA of pycares
-            return Answer(Outcome.UNASKABLE)
+            return None
         finally:
             self._waiting -= 1
             await self._close_if_done()
@@ -126,7 +130,7 @@ class SharedResolvers:
         if channel is None:
             return Answer(Outcome.TIMEOUT)
         answer = await channel.ask(name, kind, owner)
-        if answer.outcome is Outcome.UNASKABLE:
+        if answer is None:
             answer = await self.ask_directly(server, name, kind, owner=owner)
         if answer.outcome is Outcome.TIMEOUT:
             self._silent_until[server] = asyncio.get_running_loop().time() + _SILENT_SECONDS

@@ -90,6 +90,14 @@ async def test_what_was_just_told_may_be_shared_where_that_will_do(
     assert len(server.zone.questions) == 1
 
 
+@pytest.mark.parametrize("name", ["a b.test", "a@b.test"])
+async def test_a_name_that_is_no_host_name_is_asked_all_the_same(
+    server: NameServer, resolvers: SharedResolvers, name: str
+) -> None:
+    answer = await resolvers.ask(address_of(server), name, "A", owner=None)
+    assert (answer.outcome, len(server.zone.questions)) == (Outcome.NO_NAME, 1)
+
+
 async def test_only_what_is_said_of_the_name_itself_counts(server: NameServer, resolvers: SharedResolvers) -> None:
     server.zone.add("www.test", "CNAME", "real.test")
     server.zone.add("real.test", "A", "192.0.2.1")

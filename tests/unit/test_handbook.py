@@ -13,6 +13,7 @@ from typing import get_args
 import pytest
 
 from api.auth import TokenFault
+from api.errors import REVIEW_POWER, Refused, status_of
 from api.pages import handbook
 from common.connect.rights import BeyondRights
 from common.db import flow_ends
@@ -164,11 +165,20 @@ def test_the_codes_of_the_api_are_sorted_and_each_leads_to_its_meaning_then_its_
 
 
 def test_each_code_of_the_api_has_an_example_or_says_when_it_appears() -> None:
-    """`appears` stands in `tests/error_codes.json` for what no single request brings about."""
+    """`appears` stands in `api/error_codes.json` for what no single request brings about."""
     examples = set(json.loads(reference.ERROR_EXAMPLES.read_text("utf-8")))
     unshown = {code for code, each in reference.error_codes().items() if "appears" in each}
     assert examples | unshown == set(reference.error_codes())
     assert examples & unshown == set()
+
+
+def test_the_statuses_of_refused_changes_are_those_of_the_page() -> None:
+    _, _, rest = (HANDBOOK / "errors.md").read_text("utf-8").partition("## Statuses of refused changes")
+    rows = re.findall(r"^\| (4\d\d) \| (.+) \|$", rest.partition("\n## ")[0], re.MULTILINE)
+    shown = {code: int(status) for status, codes in rows for code in re.findall(r"`([a-z_]+)`", codes)}
+    given = {code: status_of(Refused(REVIEW_POWER, code=code), by_kind=True) for code in reference.error_codes()}
+    of_flows = {"already_enrolled"}
+    assert shown == {code: status for code, status in given.items() if status != 502 and code not in of_flows}
 
 
 def test_a_link_to_a_code_leads_to_its_section(loaded: handbook.Handbook) -> None:

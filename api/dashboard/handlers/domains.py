@@ -65,7 +65,7 @@ _FIELDS = {
     "visitors": "visitors",
     "responsePolicy": "responses",
 }
-_AWAITS_DNS = ("not_eligible", "nxdomain", "nodata", "unresolved")
+_AWAITS_DNS = ("not_eligible", "nxdomain")
 """Why a domain is refused whose records are still to be set."""
 _NEW_FIELDS = ("domain", "product", "prepare", "application_url", "redirect_to", "records", "root_path_access")
 
