@@ -46,8 +46,10 @@ class InstructionCase:
 
 def cases() -> list[InstructionCase]:
     """Return all cases."""
-    page, closing = heads.page(HOST, heads.read_page()), heads.closing(HOST, KB)
-    varied = heads.varied(HOST, KB)
+    return [*_with_logs_and_tls(), *_of_heads_and_answers(), *_over_tls(), *_over_http2(), *_of_handshakes()]
+
+
+def _with_logs_and_tls() -> list[InstructionCase]:
     return [
         InstructionCase(
             "typical",
@@ -67,6 +69,12 @@ def cases() -> list[InstructionCase]:
             logs=True,
             is_origin_secure=True,
         ),
+    ]
+
+
+def _of_heads_and_answers() -> list[InstructionCase]:
+    varied = heads.varied(HOST, KB)
+    return [
         InstructionCase("repeated", "the same request again", heads.same(HOST, KB)),
         InstructionCase("varied", "every header block different", varied),
         InstructionCase("answers", "every header block and every response different", varied, answers.varied()),
@@ -102,9 +110,20 @@ def cases() -> list[InstructionCase]:
         InstructionCase(
             "host-last-varied", "every block different, Host last", heads.host_last(heads.varied(HOST, KB))
         ),
-        InstructionCase("page", "a recorded browser's page load", page),
+        InstructionCase("page", "a recorded browser's page load", heads.page(HOST, heads.read_page())),
+    ]
+
+
+def _over_tls() -> list[InstructionCase]:
+    return [
         InstructionCase("tls", "the same request again, over TLS", heads.same(HOST, KB), secure=True),
         InstructionCase("tls-varied", "every block different, over TLS", heads.varied(HOST, KB), secure=True),
+    ]
+
+
+def _over_http2() -> list[InstructionCase]:
+    varied, other_paths = heads.varied(HOST, KB), heads.other_paths(HOST, KB)
+    return [
         InstructionCase(
             "h2-1", "both different, HTTP/2, one request at a time", varied, answers.varied(), secure=True, streams=1
         ),
@@ -114,7 +133,7 @@ def cases() -> list[InstructionCase]:
         InstructionCase(
             "h2-path-1",
             "path and response different, HTTP/2, one request at a time",
-            heads.other_paths(HOST, KB),
+            other_paths,
             answers.varied(),
             secure=True,
             streams=1,
@@ -122,11 +141,17 @@ def cases() -> list[InstructionCase]:
         InstructionCase(
             "h2-path-10",
             "path and response different, HTTP/2, ten requests at once",
-            heads.other_paths(HOST, KB),
+            other_paths,
             answers.varied(),
             secure=True,
             streams=10,
         ),
+    ]
+
+
+def _of_handshakes() -> list[InstructionCase]:
+    closing = heads.closing(HOST, KB)
+    return [
         InstructionCase("tls-new", "a new connection, whole handshake", closing, secure=True, connections=(1,)),
         InstructionCase(
             "tls-resumed", "a new connection, resumed session", closing, secure=True, connections=(1,), resumes=True

@@ -18,10 +18,10 @@ from common.db.order_queue import AWAITED
 from common.db.session import Connection
 
 _MOST_ORDERS_READ = 1_000
+_COLUMNS = "d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, a.is_test"
 _UNCERTIFIED = f"""
-    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, a.is_test,
-        null::timestamptz as not_after
-    from (select domain, state from orders where {AWAITED.listed} and {{whose}} limit {_MOST_ORDERS_READ}) o
+    select {_COLUMNS}, null::timestamptz as not_after
+    from (select domain, state from orders where {AWAITED.listed} and {{of_applications}} limit {_MOST_ORDERS_READ}) o
     join domains d on d.domain = o.domain and d.active_until > now()
     join applications a on a.id = d.application_id
     where o.state = 'failed'
@@ -32,16 +32,11 @@ _UNCERTIFIED = f"""
 
 async def list_uncertified(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
     """Return active domains without a certificate whose orders failed: those among `_MOST_ORDERS_READ` orders."""
-    if applications is None:
-        rows = await connection.fetch(_UNCERTIFIED.format(whose="true"), most)
-    else:
-        rows = await connection.fetch(_UNCERTIFIED.format(whose="application_id = any($2)"), most, list(applications))
-    return list(map(_as_row, rows))
+    return await _list(connection, _UNCERTIFIED, "application_id", applications, most)
 
 
-_UNANSWERED = """
-    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, a.is_test,
-        c.not_after
+_UNANSWERED = f"""
+    select {_COLUMNS}, c.not_after
     from origin_outages o
     join applications a on a.id = o.application_id
     join lateral (
@@ -53,23 +48,19 @@ _UNANSWERED = """
                 and (a.application_url = o.origin or starts_with(a.application_url, o.origin || '/')) limit $1)
     ) d on d.active_until > now()
     left join certificates c on c.domain = d.domain and c.released_at is null
-    where o.reported_at is not null and {whose}
+    where o.reported_at is not null and {{of_applications}}
     order by d.domain, d.product limit $1
 """
 
 
 async def list_unanswered(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
     """Return active domains whose origin is reported to fail (`common.db.origin_outages`)."""
-    if applications is None:
-        rows = await connection.fetch(_UNANSWERED.format(whose="true"), most)
-    else:
-        rows = await connection.fetch(_UNANSWERED.format(whose="o.application_id = any($2)"), most, list(applications))
-    return [replace(_as_row(row), origin_fails=True) for row in rows]
+    rows = await _list(connection, _UNANSWERED, "o.application_id", applications, most)
+    return [replace(row, origin_fails=True) for row in rows]
 
 
-_BLOCKED = """
-    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name, a.is_test,
-        c.not_after
+_BLOCKED = f"""
+    select {_COLUMNS}, c.not_after
     from edge_policies p
     join lateral (
         (select * from domains where p.scope = 'domain' and domain = p.subject)
@@ -78,18 +69,26 @@ _BLOCKED = """
     ) d on d.active_until > now()
     join applications a on a.id = d.application_id
     left join certificates c on c.domain = d.domain and c.released_at is null
-    where {whose}
+    where {{of_applications}}
     order by d.domain, d.product limit $1
 """
 
 
 async def list_blocked(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
     """Return active domains that edges answer with a policy: blocked, or of a suspended application."""
+    rows = await _list(connection, _BLOCKED, "a.id", applications, most)
+    return [replace(row, is_blocked=True) for row in rows]
+
+
+async def _list(
+    connection: Connection, statement: str, column: str, applications: Sequence[str] | None, most: int
+) -> list[ListRow]:
+    """Run a statement of this module for the domains whose `column` is one of the applications; None: for all."""
     if applications is None:
-        rows = await connection.fetch(_BLOCKED.format(whose="true"), most)
+        rows = await connection.fetch(statement.format(of_applications="true"), most)
     else:
-        rows = await connection.fetch(_BLOCKED.format(whose="a.id = any($2)"), most, list(applications))
-    return [replace(_as_row(row), is_blocked=True) for row in rows]
+        rows = await connection.fetch(statement.format(of_applications=f"{column} = any($2)"), most, list(applications))
+    return list(map(_as_row, rows))
 
 
 def _as_row(row: Record) -> ListRow:
