@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import binascii
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
 
 import dns.asyncquery
 import dns.exception
@@ -19,8 +20,24 @@ ALGORITHMS: Final = frozenset({"hmac-sha256", "hmac-sha384", "hmac-sha512", "hma
 _SECONDS: Final = 10.0
 
 
+KeyPart: TypeAlias = Literal["key", "secret", "clock"]
+"""What of a key a server refuses: it knows no key of that name with that algorithm, the secret is another, or the
+server's clock and this machine's differ."""
+
+
+_PARTS: Final[Mapping[type[Exception], KeyPart]] = {
+    dns.tsig.PeerBadKey: "key",
+    dns.tsig.PeerBadSignature: "secret",
+    dns.tsig.PeerBadTime: "clock",
+}
+
+
 class KeyRefused(FrontageError):
-    """The server does not accept the key."""
+    """The server does not accept the key. `part`: what of it, where the server tells (RFC 8945 §5.2)."""
+
+    def __init__(self, words: str, part: KeyPart | None = None) -> None:
+        super().__init__(words)
+        self.part = part
 
 
 class ServerSilent(FrontageError):
@@ -45,7 +62,7 @@ async def send_update(update: dns.update.UpdateMessage, server: HostPort) -> dns
     try:
         reply = await dns.asyncquery.tcp(update, server.host, port=server.port, timeout=_SECONDS)
     except (dns.tsig.PeerError, dns.tsig.BadSignature, dns.tsig.BadKey, dns.tsig.BadTime) as error:
-        raise KeyRefused(str(error)) from error
+        raise KeyRefused(str(error), _PARTS.get(type(error))) from error
     except (dns.exception.DNSException, OSError, EOFError) as error:
         raise ServerSilent(str(error)) from error
     return reply.rcode()

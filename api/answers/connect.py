@@ -145,6 +145,8 @@ class FlowError(TypedDict):
     """What happened, in a sentence."""
     hint: str
     """What to do next."""
+    fields: list[str]
+    """The names of the credentials that are wrong, where that is known."""
 
 
 class Flow(TypedDict):
@@ -267,7 +269,7 @@ def flow_answer(of: connect_flows.Flow, certificates: Mapping[str, CertificateSt
         "handover": None if of.handover is None else _handover(of.handover),
         "propagation": _propagation(of),
         "enrolments": [flow_enrolment(each, certificates or {}) for each in of.enrolments],
-        "error": None if of.error is None else _error(of.error),
+        "error": None if of.error is None else flow_error(of.error),
     }
 
 
@@ -355,5 +357,6 @@ def _propagation(of: connect_flows.Flow) -> FlowPropagation | None:
     }
 
 
-def _error(error: FlowProblem) -> FlowError:
-    return {"code": error.code, "message": error.message, "hint": error.hint}
+def flow_error(error: FlowProblem) -> FlowError:
+    """Render what went wrong in a flow."""
+    return {"code": error.code, "message": error.message, "hint": error.hint, "fields": list(error.fields)}

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
-from api.answers.connect import FlowError
+from api.answers.connect import FlowError, flow_error
 from api.answers.lists import ListOf, list_of
 from common.connect import flow_events
 from common.db import connect_flow_list as flows
@@ -137,7 +137,7 @@ def _listed(of: flows.ListedFlow) -> ListedFlow:
         "provider": _provider(of.provider_id, of.provider_name),
         "way": of.way,
         "setup_type": flow_events.setup_type(of.way),
-        "error": None if error is None else {"code": error.code, "message": error.message, "hint": error.hint},
+        "error": None if error is None else flow_error(error),
         "created_at": of.created_at,
         "updated_at": of.updated_at,
         "completed_at": of.completed_at,

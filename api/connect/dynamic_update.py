@@ -68,7 +68,7 @@ class DynamicUpdate:
         try:
             code = await send_update(update, server)
         except KeyRefused as error:
-            raise WayFailed("wrong_token", "The name server does not accept this key.") from error
+            raise _refused(error) from error
         except ServerSilent as error:
             raise WayFailed("provider_unreachable", "The name server did not answer.") from error
         if code != dns.rcode.NOERROR:
@@ -81,11 +81,11 @@ class DynamicUpdate:
         Raises: `WayFailed`.
         """
         if text is None:
-            raise WayFailed("credentials_missing", "The zone names no primary server: give its address.")
+            raise WayFailed("credentials_missing", "The zone names no primary server: give its address.", ("server",))
         try:
             given = parse_host_port(text, _PORT)
         except ValueError as error:
-            raise WayFailed("address_refused", "The server is a host, or host:port.") from error
+            raise WayFailed("address_refused", "The server is a host, or host:port.", ("server",)) from error
         addresses = [given.host] if parse_address(given.host) else await self._resolve(given.host)
         for address in addresses:
             try:
@@ -94,8 +94,8 @@ class DynamicUpdate:
                 continue
             return HostPort(address, given.port)
         if addresses:
-            raise WayFailed("address_refused", "The server's address may not be dialled.")
-        raise WayFailed("provider_unreachable", "The server's name has no address.")
+            raise WayFailed("address_refused", "The server's address may not be dialled.", ("server",))
+        raise WayFailed("provider_unreachable", "The server's name has no address.", ("server",))
 
     async def _resolve(self, host: str) -> list[str]:
         async with self.resolver.open_pass() as questions:
@@ -130,18 +130,36 @@ def _rdataset(change: Change, values: Sequence[str], *, ttl: int) -> dns.rdatase
 
 
 def _key(credentials: Mapping[str, str]) -> dns.tsig.Key:
+    missing = tuple(name for name in ("key_name", "key_secret") if not credentials.get(name, "").strip())
+    if missing:
+        raise WayFailed("credentials_missing", "The name and the secret of the TSIG key are needed.", missing)
+    name, secret = credentials["key_name"].strip(), credentials["key_secret"].strip()
     try:
-        name, secret = credentials["key_name"].strip(), credentials["key_secret"].strip()
-    except KeyError as error:
-        raise WayFailed("credentials_missing", "The name and the secret of the TSIG key are needed.") from error
+        dns.name.from_text(name)
+    except (dns.exception.DNSException, UnicodeError) as error:
+        raise WayFailed("credentials_missing", "The key's name is none.", ("key_name",)) from error
     try:
         return read_key(name, secret, _algorithm(credentials))
     except ValueError as error:
-        raise WayFailed("wrong_token", "The key cannot be read: its secret is base64.") from error
+        raise WayFailed("wrong_token", "The key cannot be read: its secret is base64.", ("key_secret",)) from error
+
+
+def _refused(error: KeyRefused) -> WayFailed:
+    """Return what the person is to look at: a server tells an unknown key from a wrong secret."""
+    match error.part:
+        case "key":
+            words = "The name server knows no key of this name with this algorithm."
+            return WayFailed("wrong_token", words, ("key_name", "key_algorithm"))
+        case "secret":
+            return WayFailed("wrong_token", "The name server has another secret for this key.", ("key_secret",))
+        case "clock":
+            return WayFailed("provider_refused", "The name server's clock and this service's differ by minutes.")
+    return WayFailed("wrong_token", "The name server does not accept this key.")
 
 
 def _algorithm(credentials: Mapping[str, str]) -> str:
     text = (credentials.get("key_algorithm") or "hmac-sha256").strip().lower().removesuffix(".")
     if text not in ALGORITHMS:
-        raise WayFailed("credentials_missing", f"The algorithm is one of {', '.join(sorted(ALGORITHMS))}.")
+        words = f"The algorithm is one of {', '.join(sorted(ALGORITHMS))}."
+        raise WayFailed("credentials_missing", words, ("key_algorithm",))
     return text

@@ -32,6 +32,11 @@ from common.records import normal_value, text_of
 _SOCKET_SECONDS = 10.0
 _PR_SET_PDEATHSIG = 1
 _REFUSED: Final = "provider_refused"
+_AWS_FIELDS: Final[Mapping[str, str]] = {
+    "InvalidClientTokenId": "auth_access_key",
+    "SignatureDoesNotMatch": "auth_access_secret",
+}
+"""The credential that is wrong, by the code of AWS' error."""
 _NO_ZONE: Final = ("no domain found", "domain not found", "does not exist", "zone not found", "unable to find")
 
 
@@ -85,9 +90,10 @@ class _NotAllowed(OSError):
     """The address policy refuses an address."""
 
 
-def _write_plan(job: Mapping[str, Any]) -> dict[str, str]:
+def _write_plan(job: Mapping[str, Any]) -> dict[str, Any]:
     """Write the changes of a job; return the problem if there was one, else nothing."""
     stage = "sign in"
+    provider: Any = None
     try:
         options: dict[str, Any] = {}
         provider = _make_provider(job, options)
@@ -96,8 +102,38 @@ def _write_plan(job: Mapping[str, Any]) -> dict[str, str]:
         for change in job["changes"]:
             _write(provider, options, change)
     except Exception as error:  # noqa: BLE001 - the process' root: what a library raises may hold a token
-        return _problem(error, stage)
+        return _blame(job, provider, error, _problem(error, stage))
     return {}
+
+
+def _blame(job: Mapping[str, Any], provider: Any, error: Exception, problem: dict[str, str]) -> dict[str, Any]:
+    """Return the problem with the names of the credentials that are wrong, where the provider tells."""
+    match job["api"], problem["code"]:
+        case "route53", "wrong_token" if field := _AWS_FIELDS.get(_aws_code(error)):
+            return problem | {"fields": [field]}
+        case "ovh", _ if provider is not None and provider.endpoint_api is None:
+            return _wrong_value("The entry point is none of OVHcloud's.", "auth_entrypoint")
+        case "powerdns", "zone_not_found" if "pdns_server_id" in job["credentials"] and not _has_server(provider):
+            return _wrong_value("There is no server of this id: PowerDNS' own is localhost.", "pdns_server_id")
+    return problem
+
+
+def _wrong_value(words: str, field: str) -> dict[str, Any]:
+    return {"code": "credentials_missing", "words": words, "fields": [field]}
+
+
+def _aws_code(error: Exception) -> str:
+    response = getattr(error, "response", None)
+    return str(response.get("Error", {}).get("Code")) if isinstance(response, dict) else ""
+
+
+def _has_server(provider: Any) -> bool:
+    """Return whether PowerDNS' API has a server of the id that was given: it answers 404 for a zone just as well."""
+    try:
+        provider._get("")
+    except Exception as error:  # noqa: BLE001 - what a library raises, as in `_write_plan`
+        return _status_of(error) != 404
+    return True
 
 
 def _make_provider(job: Mapping[str, Any], options: dict[str, Any]) -> Any:

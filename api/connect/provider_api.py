@@ -14,7 +14,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import orjson
@@ -87,7 +87,7 @@ class ProviderApis:
         if answer is None:
             raise WayFailed("provider_unreachable", _UNREACHABLE)
         if "code" in answer:
-            raise WayFailed(answer["code"], answer["words"])
+            raise WayFailed(answer["code"], answer["words"], tuple(answer.get("fields", ())))
 
     def _is_one_enough(self, change: Change, apex: str) -> bool:
         """Return whether a provider may refuse some of the addresses: a root that has one of ours leads to us."""
@@ -116,7 +116,7 @@ class ProviderApis:
             if not self._writes[tenant]:
                 del self._writes[tenant], self._queues[tenant]
 
-    async def _run(self, job: bytes) -> dict[str, str] | None:
+    async def _run(self, job: bytes) -> dict[str, Any] | None:
         """Run a child; return what it printed at its end, or None if it was killed or died."""
         child = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -140,7 +140,7 @@ class ProviderApis:
                     child.kill()
                 await child.wait()
         with contextlib.suppress(orjson.JSONDecodeError):
-            answer: dict[str, str] = orjson.loads(output)
+            answer: dict[str, Any] = orjson.loads(output)
             return answer
         return None
 
@@ -171,14 +171,16 @@ def _check_credentials(api: ProviderApi, credentials: Mapping[str, str]) -> dict
 
     Raises: `WayFailed`.
     """
-    missing = [field.label for field in api.fields if field.is_required and not credentials.get(field.name, "").strip()]
+    missing = [field for field in api.fields if field.is_required and not credentials.get(field.name, "").strip()]
     if missing:
-        raise WayFailed("credentials_missing", f"{' and '.join(missing)}: needed for {api.name}.")
+        labels = " and ".join(field.label for field in missing)
+        names = tuple(field.name for field in missing)
+        raise WayFailed("credentials_missing", f"{labels}: needed for {api.name}.", names)
     given = {field.name: credentials[field.name].strip() for field in api.fields if credentials.get(field.name)}
     if api.endpoint_field is not None and not _is_web_address(given[api.endpoint_field]):
-        raise WayFailed("address_refused", "The API's address begins with https:// or http://.")
-    if any("/" in given.get(name, "") for name in ("pdns_server_id",)):
-        raise WayFailed("credentials_missing", "A server id has no slash.")
+        raise WayFailed("address_refused", "The API's address begins with https:// or http://.", (api.endpoint_field,))
+    if "/" in given.get("pdns_server_id", ""):
+        raise WayFailed("credentials_missing", "A server id has no slash.", ("pdns_server_id",))
     return given
 
 

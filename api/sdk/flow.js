@@ -193,7 +193,8 @@ export function wantsCredentials(flow, typed) {
   const isUntouched = !(flow.written ?? []).some(({ status }) => status === "written");
   const hasAddress = ADDRESS_FIELDS.some((name) => typed[name]);
   const codes = ["wrong_token", "not_allowed", ...(hasAddress ? ADDRESS_FAILURES : [])];
-  return flow.state === "halted" && isUntouched && codes.includes(flow.error?.code);
+  const isTheirs = codes.includes(flow.error?.code) || Boolean(flow.error?.fields?.length);
+  return flow.state === "halted" && isUntouched && isTheirs;
 }
 
 /** Whether the person has something left to do: a page that is loaded again goes on there. @param {Flow} flow */

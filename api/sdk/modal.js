@@ -420,7 +420,7 @@ export class Modal {
     // The flow's event may come before the answer: then the form is there, and what was typed into it stays.
     if ((moved || isAnswer) && wantsCredentials(flow, this.kept) && way?.fields?.length) {
       this.chosenWay = way;
-      this.error = new FrontageError("refused", flow.error.message, { apiCode: `credentials_${flow.error.code}` });
+      this.error = new FrontageError("refused", flow.error.message, { apiCode: `credentials_${flow.error.code}`, answer: flow.error });
       this.#view = "credentials";
       if (moved) {
         this.#shown = "";

@@ -136,6 +136,7 @@ export const ENGLISH = Object.freeze({
   failure_provider_refused: "{provider} refuses the change.",
   failure_other: "The changes could not be made. Try again, or choose another way.",
   failure_credentials_missing: "Something is missing here, or has another form.",
+  value_refused: "“{value}” is not accepted here.",
   plan_changed: "The settings of {domain} have changed meanwhile. Nothing was written; here is the new plan.",
 
   manual_title: "Add these records at {provider}",

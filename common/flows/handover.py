@@ -49,17 +49,21 @@ class Handover:
 
 @dataclass(frozen=True, slots=True)
 class FlowProblem:
-    """What went wrong, as a code for programs, and in words for the person with what to do next."""
+    """What went wrong, as a code for programs, and in words for the person with what to do next.
+
+    `fields`: the names of the credentials that are wrong, where that is known (`common.flows.ways.CredentialField`).
+    """
 
     code: str
     message: str
     hint: str
+    fields: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, Any]:
         """Return the value as it is stored."""
-        return {"code": self.code, "message": self.message, "hint": self.hint}
+        return {"code": self.code, "message": self.message, "hint": self.hint, "fields": list(self.fields)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> FlowProblem:
         """Return the value that `as_json` stored."""
-        return cls(stored["code"], stored["message"], stored["hint"])
+        return cls(stored["code"], stored["message"], stored["hint"], tuple(stored.get("fields", ())))

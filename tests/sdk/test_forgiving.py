@@ -45,16 +45,18 @@ async def test_a_wrong_credential_leads_back_to_the_form_and_keeps_what_is_no_se
     page, api = await typed_key(chromium, REFUSED)
     await expect(page.get_by_role("alert").filter(has_text="does not accept this")).to_be_visible()
     await shows(page, "credentials")
-    await expect(page.locator("[name=key_name]")).to_have_value("frontage.")
-    secret = page.locator("[name=key_secret]")
+    name, secret = page.locator("[name=key_name]"), page.locator("[name=key_secret]")
+    await expect(name).to_have_value("frontage.")
     await expect(secret).to_have_value("")
-    await expect(secret).to_be_focused()
+    await expect(name).to_be_focused()
+    await expect(name).to_have_attribute("aria-invalid", "true")
     await expect(secret).to_have_attribute("aria-invalid", "true")
     await axe(page)
     await screenshot(page, "credentials-refused")
     api.on["plan"] = {"state": "planned", "error": None}
     api.on["apply"] = {"state": "propagating", "records": LIVE, "error": None}
     await secret.fill("cmlnaHQ=")
+    await expect(name).to_have_attribute("aria-invalid", "false")
     await page.keyboard.press("Enter")
     await shows(page, "records")
     assert [body["credentials"]["key_secret"] for body in api.bodies("/apply")] == ["d3Jvbmc=", "cmlnaHQ="]
@@ -87,6 +89,49 @@ async def test_an_address_at_which_nothing_answers_is_marked_and_can_be_correcte
     await shows(page, "records")
     servers = [body["credentials"]["server"] for body in api.bodies("/apply")]
     assert servers == ["ns1.custmer.example", "ns1.customer.example"]
+
+
+ALGORITHM = {"name": "key_algorithm", "label": "Algorithm", "isSecret": False, "isRequired": False}
+
+
+@pytest.mark.parametrize(
+    ("error", "marked", "words"),
+    [
+        ({"code": "wrong_token"}, ["key_name", "key_secret"], "does not accept this"),
+        ({"code": "wrong_token", "fields": ["key_name", "key_algorithm"]}, ["key_name", "key_algorithm"], "not accept"),
+        ({"code": "wrong_token", "fields": ["key_secret"]}, ["key_secret"], "does not accept this"),
+        (
+            {"code": "credentials_missing", "fields": ["key_algorithm"]},
+            ["key_algorithm"],
+            "“hmac-sha265” is not accepted",
+        ),
+    ],
+)
+async def test_the_fields_that_were_refused_are_marked_and_no_other(
+    chromium: Browser, error: dict[str, Any], marked: list[str], words: str
+) -> None:
+    own_server = OWN_SERVER | {"fields": [*OWN_SERVER["fields"], ALGORITHM]}
+    page, api = await opened_at(chromium, PLANNED | {"ways": [WAYS[0], own_server, WAYS[-1]]}, "way")
+    await page.locator("[data-way=dynamic_update]").click()
+    api.on["apply"] = {"state": "halted", "way": "dynamic_update", "error": {"message": "In English.", **error}}
+    typed = {"key_name": "frontage.", "key_secret": "cmlnaHQ=", "key_algorithm": "hmac-sha265"}
+    for name, value in typed.items():
+        await page.locator(f"[name={name}]").fill(value)
+    await page.keyboard.press("Enter")
+    await expect(page.locator(f"[name={marked[0]}]")).to_be_focused()
+    await expect(page.get_by_role("alert").filter(has_text=words)).to_be_visible()
+    await expect(page.locator("[aria-invalid=true]")).to_have_count(len(marked))
+    for name in marked:
+        field = page.locator(f"[name={name}]")
+        await expect(field).to_have_attribute("aria-invalid", "true")
+        described = await field.get_attribute("aria-describedby")
+        assert words in await page.locator(f"#{described}").inner_text()
+    await expect(page.locator("[name=key_algorithm]")).to_have_value("hmac-sha265")
+    assert await axe(page) == []
+    await screenshot(page, f"refused-{'-'.join(marked)}")
+    await page.locator(f"[name={marked[-1]}]").fill("x")
+    await expect(page.locator("[aria-invalid=true]")).to_have_count(0)
+    await expect(page.locator("dialog .problem:visible")).to_have_count(0)
 
 
 async def test_a_refusal_whose_event_comes_before_its_answer_keeps_what_is_typed(chromium: Browser) -> None:

@@ -100,7 +100,7 @@ STORED_FLOW: dict[str, Any] = {
         },
     ],
     "handover": {"url": "https://dc.test", "returned": "done", "error": None, "description": None},
-    "error": {"code": "wrong_token", "message": "It is wrong.", "hint": "Make a new one."},
+    "error": {"code": "wrong_token", "message": "It is wrong.", "hint": "Make a new one.", "fields": ["auth_token"]},
     "created_at": AT, "updated_at": LATER, "since": AT, "looks": 4, "completed_at": None, "added_at": None,
     "erase_at": LATER, "due_at": LATER, "fence": 1, "attempts": 0, "request_id": None, "vouched": True,
     "by_browser": False, "share_id": None, "configuration_id": None, "secret_generation": None, "by_key": None,

@@ -6,6 +6,7 @@ import { ADDRESS_FAILURES, ADDRESS_FIELDS } from "../flow.js";
 /** The words for a refusal, by its code. @type {Record<string, string>} */
 const REFUSAL_WORDS = {
   missing: "failure_credentials_missing",
+  credentials_missing: "failure_credentials_missing",
   provider_unreachable: "address_silent",
   address_refused: "failure_address_refused",
 };
@@ -18,6 +19,8 @@ export function credentialFields(modal, way) {
   const { words } = modal;
   const wanted = /** @type {any[]} */ (way?.fields ?? []);
   const problems = wanted.map((_, number) => el("p", { class: "problem", id: `problem-${number}`, role: "alert", hidden: true }));
+  /** @type {number[]} */
+  let refused = [];
   const inputs = wanted.map((field, number) =>
     /** @type {HTMLInputElement} */ (
       el("input", {
@@ -33,7 +36,7 @@ export function credentialFields(modal, way) {
         "data-lpignore": "true",
         "aria-required": String(field.isRequired),
         "aria-describedby": `problem-${number}`,
-        on: { input: () => show(number, null) },
+        on: { input: () => clear(number) },
         props: { value: (!field.isSecret && modal.kept[field.name]) || "" },
       })
     ),
@@ -43,6 +46,13 @@ export function credentialFields(modal, way) {
     problems[number].hidden = text === null;
     problems[number].replaceChildren(icon("warning"), el("span", {}, text ?? ""));
     inputs[number].setAttribute("aria-invalid", String(text !== null));
+    inputs[number].setAttribute("aria-describedby", `problem-${number}`);
+  };
+  /** With one of the fields that were refused together, none of them is known to be wrong any more. @param {number} number */
+  const clear = (number) => {
+    const together = refused.includes(number) ? refused : [number];
+    refused = [];
+    together.forEach((each) => show(each, null));
   };
   /** @returns {Record<string, string> | null} */
   const read = () => {
@@ -66,17 +76,41 @@ export function credentialFields(modal, way) {
     const { apiCode = "" } = modal.error ?? {};
     if (inputs.length > 0 && apiCode.startsWith("credentials")) {
       const failure = apiCode.replace(/^credentials_/, "");
-      const isMarked = ADDRESS_FAILURES.includes(failure)
-        ? (/** @type {any} */ { name }) => ADDRESS_FIELDS.includes(name)
-        : (/** @type {any} */ { isSecret }) => isSecret;
-      const marked = Math.max(0, wanted.findIndex(isMarked));
-      const values = { domain: modal.flow?.domain ?? "", provider: way.provider ?? (modal.providerName || words.of("your_server")) };
-      show(marked, words.of(REFUSAL_WORDS[failure] ?? "token_wrong", values));
+      refused = refusedFields(wanted, failure, modal.error?.answer?.fields ?? []);
+      const [first] = refused;
+      const values = {
+        domain: modal.flow?.domain ?? "",
+        provider: way.provider ?? (modal.providerName || words.of("your_server")),
+        value: inputs[first].value,
+      };
+      const isRead = failure === "credentials_missing" && Boolean(values.value);
+      show(first, words.of(isRead ? "value_refused" : (REFUSAL_WORDS[failure] ?? "token_wrong"), values));
+      refused.slice(1).forEach((number) => {
+        inputs[number].setAttribute("aria-invalid", "true");
+        inputs[number].setAttribute("aria-describedby", `problem-${first}`);
+      });
       modal.error = null;
-      inputs[marked].focus();
+      const isTyping = inputs.some((input) => input.matches(":focus") && input.value);
+      if (!isTyping) {
+        inputs[first].focus();
+      }
     }
   };
   return { element, read, showRefusal, isNeeded: wanted.length > 0, first: inputs.find((input) => !input.value) ?? inputs[0] ?? null };
+}
+
+/**
+ * Which fields were refused: those that the API names; else where the server is, or all that make up a key.
+ *
+ * @param {any[]} wanted @param {string} failure @param {string[]} named @returns {number[]} one at least
+ */
+function refusedFields(wanted, failure, named) {
+  const isAddress = (/** @type {any} */ { name }) => ADDRESS_FIELDS.includes(name);
+  const isOfKey = (/** @type {any} */ field) => field.isRequired && !isAddress(field);
+  const numbers = (/** @type {(field: any) => boolean} */ isRefused) => [...wanted.keys()].filter((each) => isRefused(wanted[each]));
+  const told = numbers(({ name }) => named.includes(name));
+  const guessed = numbers(ADDRESS_FAILURES.includes(failure) ? isAddress : isOfKey);
+  return told.length > 0 ? told : guessed.length > 0 ? guessed : [0];
 }
 
 /** In the modal's language where it has one; else as the API names it. @param {any} words @param {any} field */

@@ -26,12 +26,16 @@ HINTS: Mapping[str, str] = MappingProxyType(
 
 
 class WayFailed(FrontageError):
-    """Writing ended before its end. The message names no credential, and nothing that a provider sent."""
+    """Writing ended before its end. The message names no secret, and nothing that a provider sent.
 
-    def __init__(self, code: str, words: str) -> None:
+    `fields`: the names of the credentials that are wrong, where the provider's answer or the value itself tells.
+    """
+
+    def __init__(self, code: str, words: str, fields: tuple[str, ...] = ()) -> None:
         super().__init__(words)
         self.code = code
+        self.fields = fields
 
     def as_problem(self) -> FlowProblem:
         """Return the problem as the flow stores and shows it."""
-        return FlowProblem(self.code, str(self), HINTS[self.code])
+        return FlowProblem(self.code, str(self), HINTS[self.code], self.fields)

@@ -104,23 +104,28 @@ async def test_a_zone_that_changed_since_gets_a_new_plan_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(
-    ("credentials", "code"),
+    ("credentials", "code", "fields"),
     [
-        ({"key_secret": "d3Jvbmc="}, "wrong_token"),
-        ({"key_name": "unknown"}, "wrong_token"),
-        ({"server": "192.0.2.7.example"}, "provider_unreachable"),
-        ({"server": "10.0.0.1"}, "address_refused"),
-        ({"server": "ns1.customer.example:port"}, "address_refused"),
-        ({"key_secret": ""}, "credentials_missing"),
+        ({"key_secret": "d3Jvbmc="}, "wrong_token", ["key_secret"]),
+        ({"key_name": "unknown"}, "wrong_token", ["key_name", "key_algorithm"]),
+        ({"key_algorithm": "hmac-sha512"}, "wrong_token", ["key_name", "key_algorithm"]),
+        ({"key_algorithm": "hmac-sha265"}, "credentials_missing", ["key_algorithm"]),
+        ({"key_name": "a..b"}, "credentials_missing", ["key_name"]),
+        ({"key_secret": "a"}, "wrong_token", ["key_secret"]),
+        ({"server": "192.0.2.7.example"}, "provider_unreachable", ["server"]),
+        ({"server": "10.0.0.1"}, "address_refused", ["server"]),
+        ({"server": "ns1.customer.example:port"}, "address_refused", ["server"]),
+        ({"key_secret": ""}, "credentials_missing", ["key_secret"]),
     ],
 )
 async def test_what_went_wrong_is_said_and_nothing_is_written(
-    world: World, credentials: dict[str, str], code: str
+    world: World, credentials: dict[str, str], code: str, fields: list[str]
 ) -> None:
     flow = await world.planned()
     given = {name: value for name, value in (world.key | credentials).items() if value}
     halted = await flow.apply("dynamic_update", **given)
     assert (halted.body["state"], halted.body["error"]["code"]) == ("halted", code), halted.body["error"]
+    assert halted.body["error"]["fields"] == fields
     assert [each["status"] for each in halted.body["written"]] == ["not_written", "not_written"]
     assert await world.values(SHOP, "A") == ["192.0.2.1"]
     await flow.act("plan")
@@ -265,6 +270,11 @@ async def test_a_plan_is_written_by_a_providers_api(dsn: str, tmp_path: Path, pr
     ):
         flow = await world.planned()
         token = {"pdns_server": provider.api_url, "auth_token": provider.key}
+        elsewhere = await flow.apply("provider_api", **token | {"pdns_server_id": "elsewhere"})
+        assert (elsewhere.body["state"], elsewhere.body["error"]["code"]) == ("halted", "credentials_missing")
+        assert elsewhere.body["error"]["fields"] == ["pdns_server_id"]
+        await flow.act("plan")
+        await flow.until("planned")
         wrong = await flow.apply("provider_api", **token | {"auth_token": "wrong"})
         assert (wrong.body["state"], wrong.body["error"]["code"]) == ("halted", "wrong_token"), wrong.body
         await flow.act("plan")
