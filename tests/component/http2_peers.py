@@ -27,6 +27,13 @@ from tests.tls_parts import the_ca
 
 Fields = Sequence[tuple[bytes, bytes]]
 HOST = b"shop.example.com"
+BROWSER = [
+    (b"user-agent", b"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"),
+    (b"accept", b"text/html,*/*;q=0.8"),
+    (b"accept-language", b"en-US,en;q=0.5"),
+    (b"cookie", b"session=abc"),
+    (b"te", b"trailers"),
+]
 
 
 def get(
