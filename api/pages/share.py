@@ -1,6 +1,7 @@
 """The page behind a sharing link: the records to create, so that each field can be copied.
 
-With JavaScript the connect modal opens over it (`api/sdk/shared.js`); without, it is complete."""
+With JavaScript each field has a button that copies it (`api/sdk/copy_buttons.js`), and the connect modal opens over the
+page (`api/sdk/shared.js`); without, it is complete."""
 
 from __future__ import annotations
 

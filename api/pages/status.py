@@ -1,4 +1,7 @@
-"""The page that a partner shows its customer: how one domain is, in plain words and the modal's languages. Pure."""
+"""The page that a partner shows its customer: how one domain is, in plain words and the modal's languages. Pure.
+
+With JavaScript each field of a record has a button that copies it (`api/sdk/copy_buttons.js`).
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ _RANGE: Final = re.compile(r"\s*([A-Za-z-]{1,20})\s*(?:;\s*q=([01](?:\.[0-9]{0,3
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "script-src 'self'; "
     f"style-src 'sha256-{base64.b64encode(hashlib.sha256(CSS.encode()).digest()).decode()}'",
     "X-Content-Type-Options": "nosniff",
     "X-Robots-Tag": "noindex, nofollow",
@@ -84,7 +88,11 @@ def _render_records(words: Mapping[str, str], records: Sequence[ShownRecord]) ->
         f"<tr>{''.join(_cell(*each) for each in zip(heads, record, strict=True))}</tr>" for record in records
     )
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)
-    return f"<p>{escape(words['set'])}</p>\n<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    buttons = f'data-copy="{escape(words["copy"])}" data-copied="{escape(words["copied"])}"'
+    return (
+        f"<p>{escape(words['set'])}</p>\n<table {buttons}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        '\n<p id="status" class="unseen" role="status"></p>'
+    )
 
 
 def _cell(head: str, text: str) -> str:

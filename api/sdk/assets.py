@@ -12,6 +12,7 @@ Paths below ``/sdk/``
     v1/npm.json                 the package's version, the path of its archive, and the archive's hash
     v1/python.json              the same of the Python client (``python -m tests.python_client`` makes it)
     v1/frontage_client.tar.gz   the Python client, for ``pip install`` by its address
+    v1/copy_buttons.js          for the pages with DNS records to set
     v1/shared.js                for the page behind a sharing link
     v1/returned.js              for the page that a Domain Connect provider sends the browser back to
     v1/providers.json           what a person meets at each known DNS provider (`api.sdk.provider_forms`)
@@ -78,7 +79,8 @@ def load_assets(releases: Path | None = None) -> Mapping[str, SdkAsset]:
         },
         f"{MAJOR}/frontage.js": _asset(script, _SCRIPT_TYPE),
         **{
-            f"{MAJOR}/{name}": _asset((HERE / name).read_bytes(), _SCRIPT_TYPE) for name in ("shared.js", "returned.js")
+            f"{MAJOR}/{name}": _asset((HERE / name).read_bytes(), _SCRIPT_TYPE)
+            for name in ("copy_buttons.js", "shared.js", "returned.js")
         },
         f"{VERSION}/frontage.js": _asset(script, _SCRIPT_TYPE, is_pinned=True),
         f"{VERSION}/connect.tgz": _asset(archive, _ARCHIVE_TYPE, is_pinned=True),

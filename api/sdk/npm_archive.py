@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 _HERE: Final = Path(__file__).parent
-_OF_PAGES: Final = frozenset({"shared.js", "returned.js", "script.js"})
+_OF_PAGES: Final = frozenset({"copy_buttons.js", "shared.js", "returned.js", "script.js"})
 _OF_COMPILER: Final = frozenset({"types", "scripts", "devDependencies"})
 
 

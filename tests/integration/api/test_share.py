@@ -20,6 +20,7 @@ RECORDS = [
 ]
 SCRIPTS = [
     '<script src="../sdk/v1/frontage.js" defer></script>',
+    '<script src="../sdk/v1/copy_buttons.js" defer></script>',
     '<script src="../sdk/v1/shared.js" defer></script>',
 ]
 HOSTILE = "\"><script>alert(1)</script><b x='"
