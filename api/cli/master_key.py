@@ -160,7 +160,7 @@ async def _rotate(settings: Settings, *, keep_old: bool, grace_seconds: float) -
             await _pass_time(progress, switched_at + grace_seconds - time.monotonic())
             while again := await _seal_anew(database, keyring, progress):
                 sealed += again
-        _seal_files(settings, keyring)
+        await _seal_files(settings, database, keyring)
         await _refuse_unreadable(database, keyring)
         if not keep_old:
             await _await_edges(database)
@@ -241,7 +241,7 @@ async def _seal_place(database: Database, keyring: Keyring, place: SealedColumn,
         after = found[-1].key
 
 
-def _seal_files(settings: Settings, keyring: Keyring) -> None:
+async def _seal_files(settings: Settings, database: Database, keyring: Keyring) -> None:
     """Seal anew what lies sealed in this state directory. Raises: `OperatorError`."""
     from common.secrets import SEALED_FILES, key_id_of, replace_file
 
@@ -256,12 +256,33 @@ def _seal_files(settings: Settings, keyring: Keyring) -> None:
         if key_id_of(envelope) == keyring.current:
             continue
         try:
-            secret = keyring.open(envelope, identity)
+            fresh = keyring.seal(keyring.open(envelope, identity), identity)
         except SecretUnreadable as error:
-            raise OperatorError(
-                f"no key of the file opens {path}: the old key stays in the file until that is replaced"
-            ) from error
-        replace_file(path, keyring.seal(secret, identity))
+            shared = await _find_shared_root(database, path)
+            if shared is None:
+                raise OperatorError(
+                    f"no key of the file opens {path}: the old key stays in the file. If this machine's monitor uses"
+                    " the internal authority, restart it, which places the installation's root there; if no monitor"
+                    f" does, move {path.parent} away. Then run the command again"
+                ) from error
+            fresh = shared
+        replace_file(path, fresh)
+
+
+async def _find_shared_root(database: Database, path: Path) -> bytes | None:
+    """Return the sealed key of the installation's root, if the file is a copy that a removed key has sealed.
+
+    The root was sealed anew elsewhere, and a monitor replaces its copy only when it starts.
+    """
+    from common.db import internal_root
+
+    async with database.connection() as connection:
+        root = await internal_root.find(connection)
+    try:
+        certificate = path.with_name("root.pem").read_bytes()
+    except OSError:
+        return None
+    return root.private_key if root is not None and root.certificate.encode("ascii") == certificate else None
 
 
 async def _refuse_unreadable(database: Database, keyring: Keyring) -> None:

@@ -252,8 +252,34 @@ async def test_file_sealed_elsewhere_is_named_and_keeps_the_old_key(
     foreign.write_bytes(load_keyring(tmp_path / "other.key", create=True).seal(b"root", "ca/root-key"))
     done = frontage.run("master-key", "rotate", *NO_GRACE, env=env)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith(f"frontage: no key of the file opens {foreign}: ")
+    words = done.stderr.splitlines()[-1]
+    assert words.startswith(f"frontage: no key of the file opens {foreign}: ")
+    assert "restart" in words
     assert len(read_key_file(key_file)) == 2
+    foreign.parent.rename(tmp_path / "ca-moved")
+    output(env, "rotate", *NO_GRACE)
+    assert len(read_key_file(key_file)) == 1
+
+
+async def test_a_copy_of_the_root_that_was_sealed_anew_elsewhere_becomes_that(
+    database: Database, env: dict[str, str], keyring: Keyring, key_file: Path, tmp_path: Path
+) -> None:
+    """Another machine rotated, and this one's monitor has not been started since."""
+    copy = tmp_path / "ca" / "root.key"
+    copy.parent.mkdir()
+    copy.write_bytes(load_keyring(tmp_path / "former.key", create=True).seal(b"root", "ca/root-key"))
+    (copy.parent / "root.pem").write_text("the certificate")
+    sealed = keyring.seal(b"root", "ca/root-key")
+    async with database.transaction() as connection:
+        await internal_root.keep(connection, internal_root.SealedRoot("the certificate", sealed))
+    output(env, "rotate", *NO_GRACE)
+    fresh = load_keyring(key_file)
+    assert fresh.open(copy.read_bytes(), "ca/root-key") == b"root"
+    assert key_id_of(copy.read_bytes()) == fresh.current != key_id_of(sealed)
+    async with database.connection() as connection:
+        kept = await internal_root.find(connection)
+    assert kept is not None
+    assert kept.private_key == copy.read_bytes(), "a monitor that starts has nothing to place"
 
 
 async def test_edge_that_has_not_applied_it_keeps_the_old_key(
