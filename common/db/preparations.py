@@ -7,7 +7,8 @@ States
                pending domain (``awaits_dns``) waits for its DNS to lead here, and is then enrolled as any other
     issuing    the domain is enrolled, inactive, and its certificate is ordered
     prepared   every edge serves the domain with its certificate
-    active     the DNS leads here: an enrolment as any other. The row is kept for people to look at
+    active     the DNS leads here, or the application enrolled the domain by other means while it waited: an enrolment
+               as any other. The row is kept for people to look at
 
 A preparation that has expired ends with all that it has enrolled. One that is active ends nothing.
 """
@@ -316,6 +317,19 @@ async def record_served(connection: Connection, domain: str, application_id: str
         fields = {"product": row["product"], "prepared_until": row["expires_at"].isoformat()}
         event = events.NewEvent(application_id, "domain.prepared", name.registrable, name.subdomain, fields)
         await events.record(connection, event)
+
+
+async def settle_waiting(connection: Connection, application_id: str, names: Sequence[str]) -> None:
+    """End what is waited for of names that the application enrols by other means: what is enrolled now is newer.
+
+    A claim of such a row is lost (`FenceLost`).
+    """
+    await connection.execute(
+        "update preparations set state = 'active', active_at = now(), due_at = null, lease_until = null, reason = null"
+        " where application_id = $1 and domain = any($2) and state = 'waiting'",
+        application_id,
+        list(names),
+    )
 
 
 async def activate(connection: Connection, domain: str, application_id: str) -> bool:

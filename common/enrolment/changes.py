@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from common.db import audit, domains, own_certificates, ownership
+from common.db import audit, domains, own_certificates, ownership, preparations
 from common.db.domains import NewDomain, Product
 from common.db.own_certificates import OwnCertificate
 from common.db.ownership import EndReason
@@ -33,6 +33,7 @@ async def enrol(
     """Enrol the domain in the product. Raises: `AlreadyEnrolled` (in Power), `EnrolledTooOften`."""
     store = domains.power if product == "power" else domains.secure
     await store(connection, domain, application_id, settings, claim)
+    await preparations.settle_waiting(connection, application_id, [domain])
     after = settings.given() | {"claim": claim}
     await audit.record(connection, f"{product}.enrol", domain, application_id=application_id, after=after)
 
@@ -70,6 +71,7 @@ async def remove(connection: Connection, domain: str, product: Product, applicat
 async def enrol_by_hand(connection: Connection, application_id: str, new: Sequence[NewDomain]) -> None:
     """Enrol names that no other application holds, by an operator's word (`domains.enrol_by_hand`)."""
     await domains.enrol_by_hand(connection, application_id, new)
+    await preparations.settle_waiting(connection, application_id, sorted({each.domain for each in new}))
     claim = {"claim": OwnershipClaim.OPERATOR}
     for product in ("power", "secure"):
         changes = {each.domain: each.settings.given() | claim for each in new if each.product == product}

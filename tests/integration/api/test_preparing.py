@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from api.bounds import Bounds
-from common.db import delegations, domains
+from common.db import delegations, domains, preparations
 from common.domain_settings import DomainSettings
+from common.enrolment.preparing import request_new
 from monitor.preparing import waiting_pause_seconds
 from tests.integration.api.conftest import POWER_TARGET, SERVER, Service, open_service
 from tests.integration.api.partner import Partner
@@ -100,6 +101,39 @@ async def test_power_of_a_prepared_domain_whose_dns_has_turned_makes_it_active(s
     eligibility = (await partner.get(domain=SHOP)).body
     assert (eligibility["powerStatus"], eligibility["applicationUrl"]) == ("active", "https://app.acme.example/new")
     assert (await show(partner))["state"] == "active"
+
+
+@pytest.mark.parametrize("by_browser", [True, False])
+async def test_a_preparation_that_waits_changes_nothing_of_a_later_enrolment(
+    service: Service, by_browser: bool
+) -> None:
+    """The server enrols the name meanwhile; its DNS leaves later, and the challenge is delegated only then."""
+    partner = await service.partner()
+    prepared = (await prepare(partner)).body
+    if by_browser:
+        wanted = preparations.Wanted(SHOP, "power", DomainSettings(ORIGIN))
+        async with service.database.transaction() as connection:
+            await preparations.delete(connection, SHOP, partner.id)
+            assert await request_new(connection, partner.id, wanted, keeps_enrolled=True, most_waiting=10)
+    service.zone.replace(SHOP, "CNAME", "target-1.partner.test")
+    assert (await partner.post(SHOP, "https://app.acme.example/new")).status == 200
+    assert (await show(partner))["state"] == "active", "it waits no longer"
+    service.zone.replace(SHOP, "CNAME", "other-vendor.test")
+    async with service.database.transaction() as connection:
+        await connection.execute("update domains set departed_at = now()")
+        await connection.execute("update preparations set asked_at = asked_at - interval '1 minute'")
+    delegate(service, prepared)
+    await show(partner)  # would have a monitor look
+    async with service.database.connection() as connection:
+        assert await connection.fetchval("select count(*) from preparations where due_at is not null") == 0
+        [held] = await domains.find(connection, SHOP)
+    assert (held.application_url, held.is_prepared) == ("https://app.acme.example/new", False)
+    again = (await prepare(partner, applicationUrl="https://app.acme.example/back")).body
+    assert again["state"] == "waiting", "the server may prepare it anew, and then change it"
+    await until_state(partner, "prepared")
+    async with service.database.connection() as connection:
+        [held] = await domains.find(connection, SHOP)
+    assert held.application_url == "https://app.acme.example/back"
 
 
 async def test_preparation_that_is_ended_leaves_nothing(service: Service) -> None:
