@@ -38,6 +38,14 @@ async def enrol(
     await audit.record(connection, f"{product}.enrol", domain, application_id=application_id, after=after)
 
 
+async def enrol_prepared(
+    connection: Connection, domain: str, product: Product, application_id: str, settings: DomainSettings
+) -> None:
+    """Change the settings of a domain that was prepared and is enrolled now, recorded as any enrolment."""
+    await domains.update(connection, domain, product, application_id, settings)
+    await audit.record(connection, f"{product}.enrol", domain, application_id=application_id, after=settings.given())
+
+
 async def prepare(connection: Connection, application_id: str, wanted: Wanted) -> None:
     """Enrol the domain as inactive, before its DNS leads here."""
     await domains.prepare(connection, application_id, wanted)

@@ -158,10 +158,13 @@ async def _write(
     name, redirect_to = request.name.text, request.settings.redirect_to
     if redirect_to is not None and await closes_loop(connection, name, redirect_to):
         raise RefusedInside(EnrolmentRefused(EnrolmentCode.LOOP))
-    changes_own = is_prepared or policy.if_enrolled == "change"
-    if changes_own and any(each.product == request.product for each in own):
+    has_product = any(each.product == request.product for each in own)
+    if has_product and is_prepared:
+        await changes.enrol_prepared(connection, name, request.product, application.id, request.settings)
+        return Enrolled("added")
+    if has_product and policy.if_enrolled == "change":
         await changes.update(connection, name, request.product, application.id, request.settings)
-        return Enrolled("added" if is_prepared else "changed")
+        return Enrolled("changed")
     try:
         await changes.enrol(connection, name, request.product, application.id, request.settings, claim)
     except AlreadyEnrolled as error:

@@ -17,6 +17,7 @@ from tests.integration.api.partner import Partner
 from tests.integration.api.preparing import (
     ORIGIN,
     SHOP,
+    WANTED,
     ZONE,
     delegate,
     events_of,
@@ -134,6 +135,26 @@ async def test_a_preparation_that_waits_changes_nothing_of_a_later_enrolment(
     async with service.database.connection() as connection:
         [held] = await domains.find(connection, SHOP)
     assert held.application_url == "https://app.acme.example/back"
+
+
+async def test_power_of_a_prepared_domain_whose_answer_was_lost_may_be_sent_again(service: Service) -> None:
+    """As after a failover: the database committed the first attempt, and nobody knows that it ended."""
+    partner = await service.partner()
+    delegate(service, (await prepare(partner)).body)
+    await until_state(partner, "prepared")
+    await until_unwatched(service)
+    service.zone.replace(SHOP, "CNAME", "target-1.partner.test")
+    body = {name: value for name, value in WANTED.items() if name != "product"} | {"domain": SHOP}
+    for _ in range(2):  # with the settings that it was prepared with
+        answer = await partner.call("POST", "/power", json=body, headers=partner.headers | {"Idempotency-Key": "one"})
+        assert answer.status == 200, answer.body
+        assert "Idempotent-Replayed" not in answer.headers
+        async with service.database.transaction() as connection:
+            await connection.execute(
+                "update idempotent_requests set status = null, body = null, started_at = now() - interval '3 minutes'"
+            )
+    entries = await parts.fetch(service.database, "select action, way from audit where subject = $1 order by id", SHOP)
+    assert ("power.enrol", "api") in [(each["action"], each["way"]) for each in entries]
 
 
 async def test_preparation_that_is_ended_leaves_nothing(service: Service) -> None:
