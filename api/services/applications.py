@@ -42,7 +42,7 @@ from api.services import application_secrets as secrets
 from api.services import ownership_hints as hints
 from common.accounts import Permission
 from common.addresses import AddressPolicy
-from common.db import application_removal, error_pages
+from common.db import application_removal, audit, error_pages
 from common.db.applications import (
     MOST_OF_ORGANISATION,
     Application,
@@ -104,7 +104,18 @@ class ApplicationService:
             return await secrets.make_application(connection, self.keyring, organisation_id=organisation_id, **settings)
 
     async def create_from(self, rights: Rights, body: ApplicationCreation) -> Application:
-        """Make an application of a body. Raises: `Refused`."""
+        """Make an application of a body, unless an earlier attempt at the request has. Raises: `Refused`."""
+        async with self.database.connection() as connection:
+            earlier = await audit.find_earlier(connection, "application.create")
+        made_id = await self._make_from(rights, body) if earlier is None else earlier.subject
+        async with self.database.connection() as connection:
+            found = await get_application(connection, made_id)
+        if found is None:
+            raise Refused(NOT_FOUND)
+        return found
+
+    async def _make_from(self, rights: Rights, body: ApplicationCreation) -> str:
+        """Make an application of a body, and return its id. Raises: `Refused`."""
         read = self._read(body)
         settings: NewSettings = {
             "name": read["name"],
@@ -116,14 +127,9 @@ class ApplicationService:
             "is_test": body.test,
         }
         try:
-            made = await self.create(rights, _organisation_of(rights, body), settings)
+            return (await self.create(rights, _organisation_of(rights, body), settings)).id
         except CnameTargetTaken as error:
             raise Refused(CNAME_TARGET_TAKEN, hint=hints.taken_target(error, None)) from error
-        async with self.database.connection() as connection:
-            found = await get_application(connection, made.id)
-        if found is None:
-            raise Refused(NOT_FOUND)
-        return found
 
     async def change_by_operator(self, rights: Rights, application: Application, body: OperatorChange) -> None:
         """Change what only operators change. Raises: `Refused`."""

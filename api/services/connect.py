@@ -120,6 +120,8 @@ class ConnectService:
             chosen |= {"state": State.CHECKING}
         try:
             async with self.database.transaction() as connection:
+                if (made := await connect_flows.find_earlier(connection, application.id)) is not None:
+                    return made
                 await self._hold_source(connection, application, source)
                 flow = await connect_flows.create(
                     connection,

@@ -51,6 +51,8 @@ async def renew(connection: Connection, domain: str, application_id: str, *, mos
 
     Raises: `orders.NotRenewable`.
     """
+    if await audit.find_earlier(connection, "certificate.renew", domain) is not None:
+        return
     if await orders.request_renewal(connection, domain, application_id, most_a_day=most_a_day):
         await audit.record(connection, "certificate.renew", domain, application_id=application_id)
 

@@ -59,7 +59,9 @@ class OrganisationService:
         """Make an organisation. Raises: `Refused`."""
         rights.require_operator(Permission.OWN)
         async with self.database.transaction() as connection:
-            return await _create(connection, name)
+            made = await audit.find_earlier(connection, "organisation.create")
+            known = None if made is None else await users.find_organisation(connection, made.subject)
+            return known or await _create(connection, name)
 
     async def find(
         self, rights: Rights, organisation_id: str, permission: Permission = Permission.VIEW

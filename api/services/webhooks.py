@@ -59,6 +59,8 @@ class WebhookService:
         async with self._database.transaction() as connection:
             if not is_event_id(event_id) or not await events.has_event(connection, application.id, event_id):
                 raise Refused(NOT_FOUND)
+            if await audit.find_earlier(connection, "webhook.replay", event_id) is not None:
+                return
             await _require_open(connection, application)
             await deliveries.replay(connection, event_id, application.id)
             await audit.record(connection, "webhook.replay", event_id, application_id=application.id)
@@ -74,19 +76,24 @@ class WebhookService:
 
         Raises: `Refused`.
         """
+        action = "webhook.replay_failed"
         async with self._database.transaction() as connection:
+            if (done := await audit.find_earlier(connection, action, application.id)) is not None:
+                count = (done.after or {}).get("deliveries", 0)
+                return Replayed(count, count == self._most_replayed)
             await _require_open(connection, application)
             count = await deliveries.replay_settled(
                 connection, application.id, since, until, status=status, most=self._most_replayed
             )
             after = {"deliveries": count, "status": status, "since": since, "until": until}
-            action = "webhook.replay_failed"
             await audit.record(connection, action, application.id, application_id=application.id, after=after)
             return Replayed(count, count == self._most_replayed)
 
     async def send_test(self, application: Application) -> str:
         """Record a test event and return its id. Raises: `Refused`."""
         async with self._database.transaction() as connection:
+            if (sent := await audit.find_earlier(connection, "webhook.test")) is not None:
+                return sent.subject
             await _require_open(connection, application)
             event_id = await events.record(connection, NewEvent(application.id, events.TEST, None, None, {}))
             await audit.record(connection, "webhook.test", event_id, application_id=application.id)

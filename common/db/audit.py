@@ -16,13 +16,13 @@ Functions that write need a transaction; the caller opens it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from common.actors import Way, current_actor
+from common.actors import Way, current_actor, earlier_request_ids
 from common.db.session import Connection
 
 KEPT_DAYS = 90
@@ -106,19 +106,19 @@ async def record_many(
     )
 
 
-async def has_entry(
-    connection: Connection, request_ids: Sequence[str], action: str, subject: str, application_id: str
-) -> bool:
-    """Return whether one of these requests did that."""
-    found: bool = await connection.fetchval(
-        "select exists (select from audit where request_id = any($1) and action = $2 and subject = $3"
-        " and application_id = $4)",
-        list(request_ids),
+async def find_earlier(connection: Connection, action: str, subject: str | None = None) -> AuditEntry | None:
+    """Return what an earlier attempt at the present request did, whose answer was lost (`earlier_request_ids`)."""
+    attempts = earlier_request_ids()
+    if not attempts:
+        return None
+    row = await connection.fetchrow(
+        f"select {_COLUMNS} from audit where request_id = any($1) and action = $2"  # noqa: S608 - a constant
+        " and ($3::text is null or subject = $3) order by id limit 1",
+        list(attempts),
         action,
         subject,
-        application_id,
     )
-    return found
+    return None if row is None else AuditEntry(**row)
 
 
 @asynccontextmanager

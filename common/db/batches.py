@@ -23,7 +23,7 @@ from typing import Any, Literal
 import asyncpg
 
 from common import records
-from common.actors import current_request_id
+from common.actors import current_request_id, earlier_request_ids
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL, Labels
 from common.db.session import Connection
@@ -118,7 +118,12 @@ class BatchProgress:
 
 
 async def submit(connection: Connection, application_id: str, kind: Kind, items: Sequence[NewItem]) -> str:
-    """Accept a batch in the caller's transaction, and return its id."""
+    """Accept a batch in the caller's transaction, and return its id.
+
+    One that an earlier attempt at the present request submitted, whose answer was lost, is not submitted again.
+    """
+    if (submitted := await _find_earlier(connection, application_id)) is not None:
+        return submitted
     batch_id = f"bat_{secrets.token_hex(16)}"
     await connection.execute(
         "insert into batches (id, application_id, kind, due_at, request_id) values ($1, $2, $3, now(), $4)",
@@ -141,6 +146,16 @@ async def submit(connection: Connection, application_id: str, kind: Kind, items:
         [item.reason if isinstance(item, InvalidItem) else None for item in items],
     )
     await connection.execute("select wake_listeners($1)", CHANNEL)
+    return batch_id
+
+
+async def _find_earlier(connection: Connection, application_id: str) -> str | None:
+    attempts = earlier_request_ids()
+    if not attempts:
+        return None
+    batch_id: str | None = await connection.fetchval(
+        "select id from batches where application_id = $1 and request_id = any($2)", application_id, list(attempts)
+    )
     return batch_id
 
 

@@ -28,7 +28,7 @@ from typing import Any, Protocol, TypedDict, TypeVar, Unpack, runtime_checkable
 
 from asyncpg import Record
 
-from common.actors import current_request_id
+from common.actors import current_request_id, earlier_request_ids
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
@@ -249,6 +249,19 @@ async def find(connection: Connection, flow_id: str, application_id: str) -> Flo
     """Return the application's flow; None if there is none."""
     flow = await find_any(connection, flow_id)
     return None if flow is None or flow.application_id != application_id else flow
+
+
+async def find_earlier(connection: Connection, application_id: str) -> Flow | None:
+    """Return the application's flow that an earlier attempt at the present request made, whose answer was lost."""
+    attempts = earlier_request_ids()
+    if not attempts:
+        return None
+    row = await connection.fetchrow(
+        f"select {_COLUMNS} from connect_flows where application_id = $1 and request_id = any($2) limit 1",
+        application_id,
+        list(attempts),
+    )
+    return None if row is None else read_flow(row)
 
 
 async def find_any(connection: Connection, flow_id: str) -> Flow | None:

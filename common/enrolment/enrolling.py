@@ -84,12 +84,11 @@ class Enrolling:
 
     async def _is_done(self, application: Application, request: EnrolmentRequest) -> bool:
         """Return whether an earlier attempt at the same request of a partner enrolled the name, and lost its answer."""
-        attempts = earlier_request_ids()
-        if not attempts:
-            return False
-        action, subject = f"{request.product}.enrol", request.name.text
+        if not earlier_request_ids():
+            return False  # without a connection
         async with self.claims.database.connection() as connection:
-            return await audit.has_entry(connection, attempts, action, subject, application.id)
+            found = await audit.find_earlier(connection, f"{request.product}.enrol", request.name.text)
+        return found is not None and found.application_id == application.id
 
     async def _check(
         self, application: Application, request: EnrolmentRequest, policy: EnrolmentPolicy

@@ -11,7 +11,10 @@ import pytest
 
 from api.idempotency import Ending, Settlements
 from api.operations import OPERATIONS
+from common.db import events
 from common.db import idempotent_requests as kept
+from common.db.applications import update_application
+from common.db.events import NewEvent
 from common.db.idempotent_requests import KeptAnswer, KeyConflict, KeyHold
 from common.db.pool import Database
 from common.db.session import Connection
@@ -20,6 +23,7 @@ from tests.conftest import execute_at
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.people import person
+from tests.integration.api.secured import go_live
 from tests.waiting import until
 
 BODY = {"domain": "customer.example", "dnsRecords": [{"type": "TXT", "host": "@", "value": "a=1", "ttl": 300}]}
@@ -135,10 +139,7 @@ async def test_what_an_attempt_did_whose_answer_was_lost_is_not_refused_to_the_n
     service.point("shop.customer.test")
     body = {"domain": "shop.customer.test", "applicationUrl": "https://origin.example.com/a"}
     first = await post(partner, "one", "/power", body)
-    async with service.database.transaction() as connection:
-        await connection.execute(
-            "update idempotent_requests set status = null, body = null, started_at = now() - interval '3 minutes'"
-        )
+    await lose_answers(service)
     other = await post(partner, "two", "/power", body)
     assert (other.status, other.body["code"]) == (502, "enrolled"), "it is another request"
     for _ in range(2):  # the second one gets the answer that was kept
@@ -148,6 +149,100 @@ async def test_what_an_attempt_did_whose_answer_was_lost_is_not_refused_to_the_n
     assert len((await partner.get()).body["items"]) == 1
     async with service.database.connection() as connection:
         assert await connection.fetchval("select count(*) from audit where action = 'power.enrol'") == 1
+
+
+async def lose_answers(service: Service) -> None:
+    """As when processes died between the commit of what they did and that of their answers."""
+    async with service.database.transaction() as connection:
+        await connection.execute(
+            "update idempotent_requests set status = null, body = null, started_at = now() - interval '3 minutes'"
+        )
+
+
+FLOW = {
+    "config": {
+        "applicationName": "Acme",
+        "prefilledDomain": "shop.customer.test",
+        "dnsRecords": [{"type": "TXT", "host": "@", "value": "acme=1", "ttl": 300}],
+    }
+}
+MADE_ONCE: dict[str, tuple[str, str, Any]] = {
+    "a flow": ("connect_flows", "/connect/flows", FLOW["config"]),
+    "a batch": ("batches", "/monitor/domains/batch", {"domains": [BODY]}),
+    "a test event": ("events", "/webhooks/test", {}),
+    "a replay": ("audit where action = 'webhook.replay'", "/webhooks/events/{event}/replay", {}),
+    "a replay of many": (
+        "audit where action = 'webhook.replay_failed'",
+        "/webhooks/deliveries/replay",
+        {"from": "2026-01-01T00:00:00Z", "status": "failed"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MADE_ONCE)
+async def test_what_is_made_anew_each_time_is_made_once_where_the_first_answer_was_lost(
+    service: Service, case: str
+) -> None:
+    table, path, body = MADE_ONCE[case]
+    partner = await service.partner()
+    async with service.database.transaction() as connection:
+        await update_application(connection, partner.id, webhook_url="https://hooks.acme.example/in")
+        event = await events.record(connection, NewEvent(partner.id, "webhook.test", None, None, {}))
+
+    async def count_rows() -> int:
+        async with service.database.connection() as connection:
+            return int(await connection.fetchval(f"select count(*) from {table}"))
+
+    path = path.format(event=event)
+    first = await post(partner, "one", path, body)
+    assert first.status in (200, 201, 202), first.body
+    made = await count_rows()
+    await lose_answers(service)
+    again = await post(partner, "one", path, body)
+    assert (again.status, again.body, "Idempotent-Replayed" in again.headers) == (first.status, first.body, False)
+    assert await count_rows() == made
+    assert (await post(partner, "one", path, body)).headers["Idempotent-Replayed"] == "true"
+    other = await post(partner, "two", path, body)
+    assert other.status == first.status
+    assert await count_rows() > made, "it is another request"
+
+
+async def test_a_certificate_is_renewed_once_where_the_first_answer_was_lost(service: Service) -> None:
+    partner = await service.partner()
+    service.point("shop.customer.test")
+    assert (await partner.post("shop.customer.test")).status == 200
+    path = "/domains/shop.customer.test/renew"
+
+    async def renewals_ordered() -> int:
+        """And end the renewal, as a monitor does."""
+        await go_live(service, "shop.customer.test", partner.id)
+        async with service.database.transaction() as connection:
+            ended = await connection.fetch("update orders set due_at = null where due_at is not null returning domain")
+        return len(ended)
+
+    await renewals_ordered()
+    first = await post(partner, "one", path, {})
+    assert (first.status, await renewals_ordered()) == (202, 1)
+    await lose_answers(service)
+    again = await post(partner, "one", path, {})
+    assert (again.status, again.body, await renewals_ordered()) == (202, first.body, 0)
+    assert ((await post(partner, "two", path, {})).status, await renewals_ordered()) == (202, 1)
+
+
+async def test_applications_and_organisations_are_made_once_where_the_first_answer_was_lost(service: Service) -> None:
+    operator = await person(service, "ops@x.test")
+    for path, body in (
+        ("/organisations", {"name": "New"}),
+        ("/applications", {"name": "New", "cnameTarget": "power.new.test"}),
+    ):
+        headers = {"Idempotency-Key": "one"}
+        first = await operator.call("POST", path, json=body, headers=headers)
+        assert first.status == 201, first.body
+        await lose_answers(service)
+        again = await operator.call("POST", path, json=body, headers=headers)
+        assert (again.status, again.body) == (201, first.body)
+        other = await operator.call("POST", path, json=body, headers={"Idempotency-Key": "two"})
+        assert other.status == 409, "its name or target is taken"
 
 
 async def test_another_body_under_the_key_of_a_failed_request_is_another_request(service: Service) -> None:
