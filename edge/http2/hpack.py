@@ -102,90 +102,93 @@ class HeaderDecoder:
         before, tail = last.before, last.tail
         if not before or block[last.lead] != before or block[tail] != last.behind:
             return None
-        literal_at, value_at = last.literal_at, len(before)
+        value_at = len(before)
         try:
             end = value_at + 1 + (block[value_at] & 0x7F)
-            field = self._known(block[literal_at:end])
+            literal = block[last.literal_at : end]
+            field = self._known(literal)
             if field is None:
-                name = last.fields[last.field_at][2]
-                field, end = self._field(block, literal_at, value_at, name, is_shared=True)
+                field, end = self._new_field(block, value_at, last.fields[last.field_at][2], literal)
         except IndexError:
             return None
         return field if end == len(block) - len(last.behind) else None
 
-    def _field(
-        self, block: bytes, literal_at: int, value_at: int, name: bytes, *, is_shared: bool
-    ) -> tuple[Field, int]:
-        """Return the field of a literal, and where it ends; `is_shared`: it means the same in all connections.
+    def _new_field(self, block: bytes, value_at: int, name: bytes, literal: bytes) -> tuple[Field, int]:
+        """Return the field of a literal that is not known, and where it ends.
+
+        `literal` are its octets, up to the 128th at least; b"" where it means something in this connection alone.
 
         Raises: IndexError behind the block's end.
         """
-        end = value_at + 1 + (block[value_at] & 0x7F)
-        literal = block[literal_at:end]
-        if is_shared and (known := self._known(literal)) is not None:
-            return known, end
-        value, value_end = _string(block, value_at)
+        value, end = _string(block, value_at)
         field = make_field(name, value)
-        if is_shared and value_end == end:
+        if literal:
             self._literals.add(literal, field)
-        return field, value_end
+        return field, end
 
     def _decode(self, block: bytes) -> list[Field]:
         """Return the fields, and remember them. Raises: IndexError behind the block's or a table's end."""
-        table = self._table
+        table, known, most = self._table, self._known, self._max_fields
         fields: list[Field] = []
-        end, fields_left = len(block), self._max_fields
-        position = self._resize(block)
-        has_changed = position > 0
-        literal_at = value_at = value_end = field_at = 0  # of the last literal whose name is no table's
-        while position < end:
+        add, end = fields.append, len(block)
+        position = literal_at = value_at = value_end = field_at = 0  # of the last literal whose name is no table's
+        has_changed = False
+        while position < end and len(fields) <= most:
             octet = block[position]
-            position += 1
-            fields_left -= 1
-            if fields_left < 0:
-                raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many fields", "header_fields")
-            if octet >= 0x80:  # §6.1
-                index = octet & 0x7F
-                if index == 0x7F:
-                    index, position = _integer(block, position, index)
-                if not index:
-                    raise IndexError
-                fields.append(table[index])
+            if octet >= 0x80:  # §6.1: often many of them
+                count = len(fields)
+                for following in block[position:]:
+                    if not 0x80 < following < 0xFF:
+                        break
+                    add(table[following - 0x80])
+                position += len(fields) - count
+                if count == len(fields):
+                    index, position = _long_index(block, position)
+                    add(table[index])
                 continue
-            start = position - 1
-            if octet >= 0x40:  # §6.2.1
-                most, is_added = 0x3F, True
-            elif octet >= 0x20:  # §4.2
-                raise _invalid_resize()
-            else:  # §6.2.2, §6.2.3
-                most, is_added = 0x0F, False
-            index = octet & most
-            if index == most:
+            if 0x20 <= octet < 0x40:  # §4.2
+                position, has_changed = self._resize(block, position), True
+                continue
+            start, position = position, position + 1
+            is_added = octet >= 0x40  # §6.2.1; else §6.2.2, §6.2.3
+            index = octet - 0x40 if is_added else octet & 0x0F
+            if index == (0x3F if is_added else 0x0F):
                 index, position = _integer(block, position, index)
-            if index:
-                name = table[index][2]
-            else:
+            name = table[index][2]
+            if not index:
                 name, position = _string(block, position)
-            field, field_end = self._field(block, start, position, name, is_shared=index < _FIRST_DYNAMIC)
-            if index < _FIRST_DYNAMIC:
-                literal_at, value_at, value_end, field_at = start, position, field_end, len(fields)
-            position = field_end
-            fields.append(field)
+            if index < _FIRST_DYNAMIC:  # the same octets mean the same in all connections
+                literal_at, value_at, field_at = start, position, len(fields)
+                value_end = position + 1 + (block[position] & 0x7F)
+                literal = block[start:value_end]
+                field = known(literal)
+                if field is None:
+                    field, value_end = self._new_field(block, position, name, literal)
+                position = value_end
+            else:
+                field, position = self._new_field(block, position, name, b"")
+            add(field)
             if is_added:
                 has_changed = True
-                held = self._table_bytes + len(field[1]) + _SIZE_BEYOND_LINE
                 table.insert(_FIRST_DYNAMIC, field)
+                held = self._table_bytes + len(field[1]) + _SIZE_BEYOND_LINE
                 while held > self._max_table_bytes:  # §4.4: one larger than the table empties it
                     held -= len(table.pop()[1]) + _SIZE_BEYOND_LINE
                 self._table_bytes = held
-        self.last = None
-        if not has_changed and end <= _REMEMBERED_BYTES:
-            self.last = DecodedBlock.of(block, literal_at, value_at, value_end, fields, field_at)
+        if len(fields) > most:
+            raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many fields", "header_fields")
+        self.last = (
+            DecodedBlock.of(block, literal_at, value_at, value_end, fields, field_at)
+            if not has_changed and end <= _REMEMBERED_BYTES
+            else None
+        )
         return fields
 
-    def _resize(self, block: bytes) -> int:
+    def _resize(self, block: bytes, position: int) -> int:
         """Take the updates of the table's size that a block begins with; return where they end (§4.2, §6.3)."""
-        position = updates = 0
+        if position:
+            raise _invalid_resize()
+        updates = 0
         while position < len(block) and 0x20 <= block[position] < 0x40:
             size = block[position] & 0x1F
             position += 1
@@ -202,6 +205,13 @@ class HeaderDecoder:
 
 def _invalid_resize() -> ConnectionFailed:
     return ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "invalid update of the dynamic table's size")
+
+
+def _long_index(block: bytes, position: int) -> tuple[int, int]:
+    """Return an index that does not fit into its octet, and where it ends. Raises: IndexError for 0."""
+    if block[position] == 0x80:
+        raise IndexError
+    return _integer(block, position + 1, 0x7F)
 
 
 def _integer(block: bytes, position: int, value: int) -> tuple[int, int]:

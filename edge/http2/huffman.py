@@ -112,7 +112,7 @@ _ROOT: Final = _rows()[0]
 
 
 _MAX_DEFLATE_BITS: Final = 15
-_SHORT_BYTES: Final = 10  # up to here rows cost less
+_SHORT_BYTES: Final = 13  # up to here rows cost less
 _MIRRORED: Final = bytes(int(f"{octet:08b}"[::-1], 2) for octet in range(256))  # DEFLATE begins with the lowest bit
 _TAIL: Final = b"\xff\x7f"  # 15 ones and a zero, mirrored: ends the block where the string does
 _FULL: Final = 0xFF
@@ -146,11 +146,14 @@ def decode(data: bytes) -> bytes:
         decoded = inflater.decompress(data.translate(_MIRRORED) + _TAIL)
         if inflater.eof and len(inflater.unused_data) <= 1:  # else a code of more than 15 bits
             return decoded
-    step = (_ROOT, b"")
-    decoded = b"".join([(step := step[0][octet])[1] for octet in data])
-    if not step[0][256]:
+    row = _ROOT
+    parts = []
+    for octet in data:
+        row, symbols = row[octet]
+        parts.append(symbols)
+    if not row[256]:
         raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "invalid Huffman code")
-    return decoded
+    return b"".join(parts)
 
 
 def encode(data: bytes) -> bytes:

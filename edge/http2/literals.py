@@ -13,8 +13,6 @@ from edge.http2.fields import Field
 
 _MAX_LITERALS: Final = 1024
 _MAX_LITERAL_BYTES: Final = 128  # less than the shortest whose length takes more than an octet
-_NEVER_INDEXED: Final = 0x10
-_KIND_OF_LITERAL: Final = 0xF0
 
 
 class KnownLiterals:
@@ -28,7 +26,7 @@ class KnownLiterals:
 
     def add(self, literal: bytes, field: Field) -> None:
         """Keep a field's whole literal, if it may be kept."""
-        if len(literal) > _MAX_LITERAL_BYTES or literal[0] & _KIND_OF_LITERAL == _NEVER_INDEXED:
+        if len(literal) > _MAX_LITERAL_BYTES or 0x10 <= literal[0] < 0x20:
             return
         if len(self._fields) >= _MAX_LITERALS:
             self._fields.clear()
