@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Final
 
 _VALUE_OCTETS: Final = frozenset((0x09, *range(0x20, 0x7F), *range(0x80, 0x100)))  # RFC 9110 §5.5
-_VALUE: Final = bytes(octet if octet in _VALUE_OCTETS else 0x20 for octet in range(256))
+VALUE: Final = bytes(octet if octet in _VALUE_OCTETS else 0x20 for octet in range(256))
+"""For `bytes.translate`, which leaves valid values as they are."""
 
 
 class HeadPattern:
@@ -43,7 +44,7 @@ class HeadPattern:
             return None
         groups = match.groups()
         content = b"".join(groups)
-        return groups if self._head % groups == head and content.translate(_VALUE) == content else None
+        return groups if self._head % groups == head and content.translate(VALUE) == content else None
 
 
 def with_gaps(parts: Sequence[bytes]) -> bytes:

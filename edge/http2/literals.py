@@ -26,7 +26,7 @@ class KnownLiterals:
 
     def add(self, literal: bytes, field: Field) -> None:
         """Keep a field's whole literal, if it may be kept."""
-        if len(literal) > _MAX_LITERAL_BYTES or 0x10 <= literal[0] < 0x20:
+        if len(literal) > _MAX_LITERAL_BYTES or 0x10 <= literal[0] < 0x20:  # §6.2.3
             return
         if len(self._fields) >= _MAX_LITERALS:
             self._fields.clear()

@@ -41,6 +41,12 @@ class Owner(Protocol):
         Return False where the head is needed, of that length: `on_request` follows. The path is not judged yet.
         """
 
+    def on_varied_request(self, stream: Any, path: bytes, before: bytes, kept: bytes, head_bytes: int) -> bool:
+        """Take a complete request that differs from the last one in its path and in values of fields that go on.
+
+        Return False where the head is needed; `HeadComposer.vary` says what the others are.
+        """
+
     def on_failure(self, streams: list[Stream]) -> None:
         """Take the streams that the connection's failure closed; their `on_reset` is not called."""
 

@@ -105,11 +105,18 @@ class RequestStreams(OpenStreams):
         """Take a request."""
         self._like = None
         early = self._early_priorities.pop(stream.id, b"") if self._early_priorities else b""
+        varied = self._composer.vary(fields) if ends else None
         try:
-            head, priority = self._composer.compose(fields, is_complete=ends)
-            if early or priority:
-                stream.urgency, stream.incremental = read_priority(early or priority)
-            self._owner.on_request(stream, head, is_complete=ends)
+            if varied is not None:
+                path, before, kept, head_bytes, priority = varied
+                if early or priority:
+                    stream.urgency, stream.incremental = read_priority(early or priority)
+            if varied is None or not self._owner.on_varied_request(stream, path, before, kept, head_bytes):
+                head, priority = self._composer.compose(fields, is_complete=ends)
+                if early or priority:
+                    stream.urgency, stream.incremental = read_priority(early or priority)
+                self._owner.on_request(stream, head, is_complete=ends)
+                head_bytes = len(head)
         except StreamFailed as error:
             self._blame(stream, error.code)
             return
@@ -117,7 +124,7 @@ class RequestStreams(OpenStreams):
         if last is not None and ends and not early and len(fields) <= _FEW_FIELDS:
             kind, _, _, value = fields[last.field_at]
             if kind == PATH:
-                self._like = _LastRequest(last, len(head) - len(value), stream.urgency, stream.incremental)
+                self._like = _LastRequest(last, head_bytes - len(value), stream.urgency, stream.incremental)
 
     def _on_trailers(self, stream_id: int, fields: list[Field], *, ends: bool) -> None:
         """Take the trailer fields of a request."""

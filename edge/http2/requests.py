@@ -10,6 +10,8 @@ import re
 from operator import itemgetter
 from typing import Final
 
+from edge.http.head_pattern import VALUE
+from edge.http.request import ORDINARY_TARGET, without_cut_fields
 from edge.http2.errors import ErrorCode, StreamFailed
 from edge.http2.fields import (
     AUTHORITY,
@@ -29,83 +31,93 @@ _PATH: Final = re.compile(rb"/[!-~\x80-\xff]*")
 _AUTHORITY: Final = re.compile(rb"[!-~]*")
 _SCHEMES: Final = (b"https", b"http")
 _KIND_OF: Final = itemgetter(0)
-_LINE_OF: Final = itemgetter(1)
-_VALUE_OF: Final = itemgetter(3)
 _PSEUDO_FIELDS: Final = 4
 _PSEUDO_KINDS: Final = [METHOD, SCHEME, AUTHORITY, PATH]  # ascending
 
 
 class HeadComposer:
-    """Makes a connection's heads of HTTP/1.1, and remembers how the last one was made.
+    """Makes a connection's heads of HTTP/1.1, and remembers the last request.
 
-    A client sends the same kinds of fields in the same order again and again, with other values. Where all kinds are
-    those of the last request, and method, scheme and authority too, only the path is judged again: every other field is
-    copied as it stands (`edge.http2.fields` has judged it), and cookies are joined. Often the path alone is new.
+    A client sends the same fields in the same order again and again, with other values. `vary` reads a request like
+    that by comparison with the last one: first where earlier ones differed from one another, then everywhere.
     """
 
-    __slots__ = (
-        "_before_path",
-        "_behind_path",
-        "_cookies",
-        "_fields",
-        "_kinds",
-        "_path_at",
-        "_priority",
-        "_priority_at",
-        "_pseudo",
-        "_pseudo_of",
-    )
+    __slots__ = ("_fields", "_kept", "_lines", "_other_bytes", "_path_at", "_priority_at", "_starts", "_varying")
 
     def __init__(self) -> None:
-        self._fields: list[Field] = []  # the last request's
-        self._kinds: tuple[int, ...] | None = None  # nothing is remembered
+        self._fields: list[Field] = []  # the last request's; empty: none is remembered
         self._path_at = 0
         self._priority_at = 0  # the last one's; 0: there is none
-        self._pseudo_of = itemgetter(0, 0)  # method, scheme and authority, of a request's fields
-        self._pseudo: tuple[Field, ...] = ()
-        self._cookies = slice(0)  # where there are several, one behind the other
-        self._before_path = self._behind_path = self._priority = b""
+        self._lines: list[bytes] = []  # of the fields that go on, b"" for the others
+        self._kept = b""  # these, joined
+        self._starts: dict[int, bytes] = {}  # of lines of cookies behind the first
+        self._varying: list[tuple[int, int, bytes, bytes]] = []  # place, kind, name, start
+        self._other_bytes = 0  # of the head, but for the path and these
 
     def compose(self, fields: list[Field], *, is_complete: bool) -> tuple[bytes, bytes]:
-        """Return what `request_head` does. Raises: `StreamFailed`."""
-        if not is_complete or not fields:
-            return request_head(fields, is_complete=is_complete)
-        at, last = self._path_at, self._fields
-        if len(fields) == len(last):
-            last[at] = fields[at]
-            if last == fields and last[at][0] == PATH and _PATH.fullmatch(last[at][3]):
-                return self._before_path + last[at][3] + self._behind_path, self._priority
-        return self._compose(fields)
+        """Return what `request_head` does, and remember the request. Raises: `StreamFailed`."""
+        self._fields = []
+        composed = request_head(fields, is_complete=is_complete)
+        if is_complete:
+            self._remember(fields, composed[0])
+        return composed
 
-    def _compose(self, fields: list[Field]) -> tuple[bytes, bytes]:
-        kinds = (*map(_KIND_OF, fields),)
-        is_known = kinds == self._kinds and self._pseudo_of(fields) == self._pseudo
-        path = fields[self._path_at][3] if is_known else b""
-        if not _PATH.fullmatch(path):
-            self._fields, self._kinds = [], None
-            head, priority = request_head(fields, is_complete=True)
-            cookies = _several(COOKIE, kinds)
-            if sorted(kinds[:_PSEUDO_FIELDS]) != _PSEUDO_KINDS or cookies is None or HOST in kinds:
-                return head, priority
-            self._kinds, self._path_at, self._cookies = kinds, kinds.index(PATH), cookies
-            self._pseudo_of = itemgetter(*map(kinds.index, (METHOD, SCHEME, AUTHORITY)))
-            self._pseudo = self._pseudo_of(fields)
-            self._before_path = self._pseudo[0][3] + b" "
-            path = fields[self._path_at][3]
-            self._priority_at = max((at for at, kind in enumerate(kinds) if kind == PRIORITY), default=0)
-        self._fields = fields.copy()
-        lines = [*map(_LINE_OF, fields)]
-        cookies = self._cookies
-        if cookies.stop:
-            lines[cookies] = (b"\r\ncookie: " + b"; ".join(map(_VALUE_OF, fields[cookies])),)
-        lines[:_PSEUDO_FIELDS] = (b" HTTP/1.1\r\nHost: ", self._pseudo[2][3])
-        lines.append(b"\r\n\r\n")
-        self._behind_path = b"".join(lines)
-        self._priority = fields[self._priority_at][3] if self._priority_at else b""
-        return self._before_path + path + self._behind_path, self._priority
+    def _remember(self, fields: list[Field], head: bytes) -> None:
+        kinds = [*map(_KIND_OF, fields)]
+        cookies = _several(COOKIE, kinds)
+        if sorted(kinds[:_PSEUDO_FIELDS]) != _PSEUDO_KINDS or cookies is None or HOST in kinds:
+            return
+        self._fields, self._path_at, self._varying = fields, kinds.index(PATH), []
+        self._priority_at = max((at for at, kind in enumerate(kinds) if kind == PRIORITY), default=0)
+        self._starts = dict.fromkeys(range(len(fields))[cookies][1:], b"; ")
+        lines = [self._starts[at] + field[3] if at in self._starts else field[1] for at, field in enumerate(fields)]
+        lines[:_PSEUDO_FIELDS] = [b""] * _PSEUDO_FIELDS
+        self._lines = [line if without_cut_fields(line) else b"" for line in lines]
+        self._kept = b"".join(self._lines)
+        self._other_bytes = len(head) - len(self._kept) - len(fields[self._path_at][3])
+
+    def vary(self, fields: list[Field]) -> tuple[bytes, bytes, bytes, int, bytes] | None:
+        """Return how a complete request varies the last one, and remember it; None for one that differs in more.
+
+        They differ in the path, and in values of fields that go on to the origin. Returned are the path, an ordinary
+        one (`edge.http.request`); these fields of the last request and of this one, as HTTP/1.1 has them; the length of
+        the whole head; and the value of Priority.
+        """
+        last, path_at = self._fields, self._path_at
+        if len(fields) != len(last) or not last:
+            return None
+        alike, lines, values = last.copy(), self._lines.copy(), []
+        alike[path_at] = fields[path_at]
+        for at, kind, name, start in self._varying:
+            alike[at] = field = fields[at]
+            if field[0] != kind or field[2] != name:
+                return None
+            value = field[3]
+            lines[at] = start + value if start else field[1]
+            values.append(value)
+        if alike != fields:
+            return self.vary(fields) if self._has_learnt(fields, alike) else None
+        kind, _, _, path = fields[path_at]
+        content = b"".join(values)
+        if kind != PATH or ORDINARY_TARGET.fullmatch(path) is None or content.translate(VALUE) != content:
+            return None
+        before, kept = self._kept, b"".join(lines)
+        self._fields, self._lines, self._kept = fields, lines, kept
+        priority = fields[self._priority_at][3] if self._priority_at else b""
+        return path, before, kept, self._other_bytes + len(path) + len(kept), priority
+
+    def _has_learnt(self, fields: list[Field], alike: list[Field]) -> bool:
+        """Learn where fields vary; return False where they may not."""
+        for at, (field, like) in enumerate(zip(fields, alike, strict=True)):
+            if field != like:
+                kind, _, name, _ = field
+                if not self._lines[at] or name != like[2] or kind != like[0]:
+                    return False
+                self._varying.append((at, kind, name, self._starts.get(at, b"")))
+        return True
 
 
-def _several(kind: int, kinds: tuple[int, ...]) -> slice | None:
+def _several(kind: int, kinds: list[int]) -> slice | None:
     """Return where several of the kind stand, `slice(0)` without them; None where others stand between them."""
     count = kinds.count(kind)
     if count <= 1:

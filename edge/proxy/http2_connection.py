@@ -258,6 +258,14 @@ class Http2ClientConnection(Http2Writing):
         self._begin(stream, memory, is_complete=True)
         return True
 
+    def on_varied_request(self, stream: Http2Stream, path: bytes, before: bytes, kept: bytes, head_bytes: int) -> bool:
+        """Forward a request with other values than the last one; return False where its head is needed."""
+        memory = self._memory
+        if not memory.recall_fields(path, before, kept, head_bytes):
+            return False
+        self._begin(stream, memory, is_complete=True)
+        return True
+
     def _decide(self, stream: Http2Stream, raw: bytes, *, is_complete: bool) -> None:
         """Decide upon a request that is like none before."""
         worker = self._worker

@@ -151,6 +151,50 @@ async def test_requests_that_differ_in_their_path_alone_are_forwarded_and_refuse
             assert normal(of_http1) == normal(of_http2)
 
 
+def with_values(
+    path: bytes, cookie: bytes, language: bytes = b"en", *more: tuple[bytes, bytes], **pseudo: bytes
+) -> Fields:
+    fields = [*BROWSER[:2], (b"accept-language", language), (b"cookie", cookie), BROWSER[4], *more]
+    return get(path, *fields, **pseudo)
+
+
+VARIED: list[tuple[Fields, int]] = [
+    (with_values(b"/1", b"a=1"), 200),
+    (with_values(b"/2", b"a=2"), 200),
+    (with_values(b"/2", b"a=3", b"de"), 200),
+    (with_values(b"/2", b"a=\x013", b"de"), 400),
+    (with_values(b"/2", b"a=4", b"de\x7f"), 400),
+    (with_values(b"/%2e%2e/x", b"a=5"), 400),
+    (with_values(b"/a#b", b"a=6"), 400),
+    (with_values(b"/3", b"a=7", authority=b"none.example.com"), 404),
+    (with_values(b"/4", b"a=8", b"fr"), 200),
+    (with_values(b"/5", b"a=9", b"fr", (b"x-forwarded-for", b"6.6.6.6")), 200),
+    (with_values(b"/6", b"a=10", b"fr", (b"x-forwarded-for", b"7.7.7.7")), 200),
+    (with_values(b"/7", b"a=11", b"fr", (b"content-length", b"0")), 200),
+    (with_values(b"/8", b"a=12", b"fr", (b"via", b"1.0 a")), 200),
+    (with_values(b"/9", b"a=13", b"fr", (b"via", b"1.0 b")), 200),
+    (with_values(b"/10", b"a=14", b"", method=b"DELETE"), 200),
+    (with_values(b"/11", b"caf\xe9", b""), 200),
+]
+
+
+@pytest.mark.parametrize("step", [1, 3, 5, 7])
+async def test_requests_with_other_values_are_forwarded_and_refused_alike(tmp_path: Path, step: int) -> None:
+    recorder = Recorder()
+    async with origin(recorder) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
+        proxy.replica.enrol("shop.example.com", there.url + "/base")
+        proxy.change()
+        for number in range(3 * len(VARIED)):
+            fields, status = VARIED[number * step % len(VARIED)]
+            plain = await proxy.connect()
+            await plain.send(as_http1(fields, None))
+            await plain.response()
+            assert (await client.exchange(fields)).status == status
+        assert recorder.heads
+        for of_http1, of_http2 in zip(recorder.heads[::2], recorder.heads[1::2], strict=True):
+            assert normal(of_http1) == normal(of_http2)
+
+
 async def test_path_alone_is_not_enough_behind_another_request_or_a_change(tmp_path: Path) -> None:
     recorder = Recorder()
     async with origin(recorder) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:

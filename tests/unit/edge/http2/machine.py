@@ -106,6 +106,17 @@ class Machine:
         self.on_request(stream, head, is_complete=True)
         return True
 
+    def on_varied_request(self, stream: Stream, path: bytes, before: bytes, kept: bytes, head_bytes: int) -> bool:
+        block = self.last_head.partition(b"\r\n")[2]
+        start, found, end = block.rpartition(before + b"\r\n\r\n")
+        if not found or end:
+            return False
+        method = self.last_head.partition(b" ")[0]
+        head = b"%b %b HTTP/1.1\r\n%b%b\r\n\r\n" % (method, path, start, kept)
+        assert len(head) == head_bytes
+        self.on_request(stream, head, is_complete=True)
+        return True
+
     def on_failure(self, streams: list[Stream]) -> None:
         for stream in streams:
             assert self.connection.failure is not None

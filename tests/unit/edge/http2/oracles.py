@@ -23,6 +23,9 @@ from h2.events import (
 from h2.exceptions import ProtocolError
 from hpack import Decoder, Encoder, HeaderTuple, HPACKError, NeverIndexedHeaderTuple
 
+from edge.http import request
+from edge.http.error_responses import Rejected
+from edge.http.request import RequestHead
 from edge.http2 import frames
 from edge.http2.errors import ConnectionFailed, StreamFailed
 from edge.http2.fields import Field, make_field
@@ -137,10 +140,37 @@ _ODD_FIELDS = [
 ]
 
 
+class VaryingHeads:
+    """What `vary` says of a connection's requests, beside what is read in their heads."""
+
+    def __init__(self) -> None:
+        self._composer = HeadComposer()
+        self._last: RequestHead | None = None  # as the edge remembers it
+        self.varied = 0
+
+    def judge(self, fields: list[Field], expected: tuple[bytes, bytes] | str, is_complete: bool) -> None:
+        read = None
+        if isinstance(expected, tuple):
+            with contextlib.suppress(Rejected):
+                read = request.parse(expected[0], request.HeadLimits())
+        varied = self._composer.vary(fields) if is_complete else None
+        if varied is None or self._last is None or varied[1] != self._last.kept:
+            with contextlib.suppress(StreamFailed):
+                self._composer.compose(fields, is_complete=is_complete)
+        else:
+            path, _, kept, head_bytes, priority = varied
+            assert read is not None
+            assert (path, kept) == (read.target, read.kept)
+            assert (read.method, read.fields) == (self._last.method, self._last.fields)
+            assert (head_bytes, priority) == (len(expected[0]), expected[1])
+            self.varied += 1
+        self._last = read
+
+
 def judge_request_head(seed: int) -> None:
     """What a composer makes of each of a connection's requests does not depend on those before."""
     rng = Random(seed)
-    composer = HeadComposer()
+    composer, varying = HeadComposer(), VaryingHeads()
     pseudo = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"a.example"), (b":path", b"/")]
     rng.shuffle(pseudo)
     crumbs = [(b"cookie", text(rng)) for _ in range(rng.randrange(4))]
@@ -154,7 +184,7 @@ def judge_request_head(seed: int) -> None:
                 b"/" + text(rng),
             )
         elif kind < 0.6:
-            changed[at] = (changed[at][0], text(rng))
+            changed[at] = (changed[at][0], text(rng) + rng.choice((b"", b"", b"", b"\x01", b"\x7f")))
         elif kind < 0.7:
             changed.insert(at, rng.choice(_ODD_FIELDS))
         elif kind < 0.8:
@@ -165,6 +195,7 @@ def judge_request_head(seed: int) -> None:
         judged = [make_field(name, value) for name, value in changed]
         expected, got = (_head_or_error(make, judged, is_complete) for make in (request_head, composer.compose))
         assert got == expected, changed
+        varying.judge(judged, expected, is_complete)
         if any(field[0] == b":path" for field in changed) and rng.random() < 0.5:
             fields = changed
 
