@@ -19,8 +19,6 @@ _MAX_VALUES: Final = 64  # remembered of each name
 _DROPPED: Final = frozenset((b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"))
 _STATUS_AT: Final = slice(9, 12)  # of ``HTTP/1.1 200 OK``
 _SHORT: Final = [bytes((length,)) for length in range(0x7F)]  # §5.1 of RFC 7541
-_SHORT_LENGTH: Final = _SHORT.__getitem__
-_STRIPPED: Final = bytes.strip  # of blanks: other white space stands in no value
 
 
 class _Name:
@@ -34,12 +32,12 @@ class _Name:
 
 
 class _Form(NamedTuple):
-    """A head with gaps, coded: constant parts, and between two of them room for a value's length and the value.
+    """A head with gaps, coded: a format for the length of each value and the value.
 
-    `lines_at` are the values that are whole lines. No parts: a field that has a value is dropped.
+    `lines_at` are the values that are whole lines. Without a text, a field that has a value is dropped.
     """
 
-    parts: list[bytes]
+    text: bytes
     lines_at: list[int]
 
 
@@ -64,41 +62,46 @@ class HeadEncoder:
     def fill(self, form: bytes, values: tuple[bytes, ...]) -> bytes:
         """Return the block of the head ``form % values``; each value is a field's, or lines behind a CR LF."""
         coded = self._forms.get(form)
-        parts, lines_at = coded if coded is not None else self._form(form, values)
-        if not parts:
+        text, lines_at = coded if coded is not None else self._form(form, values)
+        if not text:
             return self.head(form % values)
-        texts = [*map(_STRIPPED, values)]
-        block = parts.copy()
+        lengths, parts = _SHORT, []
         try:
-            block[1::3] = map(_SHORT_LENGTH, map(len, texts))
+            for value in values:
+                stripped = value.strip()  # of blanks: other white space stands in no value
+                parts.append(lengths[len(stripped)])
+                parts.append(stripped)
         except IndexError:
-            block[1::3] = [hpack.integer(len(text), 7) for text in texts]
+            parts = [part for value in values for part in (hpack.string(value.strip()), b"")]
         for at in lines_at:
             line = values[at]
-            texts[at] = self._lines.get(line) or self._remember(line, self.trailers(line))
-            block[3 * at + 1] = b""
-        block[2::3] = texts
-        return b"".join(block)
+            parts[2 * at : 2 * at + 2] = self._lines.get(line) or self._remember(line, self.trailers(line)), b""
+        return text % (*parts,)
 
     def _form(self, form: bytes, values: tuple[bytes, ...]) -> _Form:
         if len(self._forms) >= _MAX_FORMS:
             self._forms.clear()
-        texts = (form % ((b"\0",) * len(values))).removesuffix(b"\r\n\r\n").split(b"\0")
+        lines_at = [at for at, value in enumerate(values) if value[:1] == b"\r"]
+        parts = self._parts((form % ((b"\0",) * len(values))).removesuffix(b"\r\n\r\n").split(b"\0"), lines_at)
+        coded = self._forms[form] = _Form(b"%b%b".join(part.replace(b"%", b"%%") for part in parts), lines_at)
+        return coded
+
+    def _parts(self, texts: list[bytes], lines_at: list[int]) -> list[bytes]:
+        """Return the constant parts between the values, coded; nothing where a field that has a value is dropped."""
         status_line = texts[0].partition(b"\r\n")[0]
         texts[0] = texts[0].removeprefix(status_line)
-        coded = self._forms[form] = _Form([], [at for at, value in enumerate(values) if value[:1] == b"\r"])
+        parts = []
         for at, text in enumerate(texts[:-1]):
             before, start = text, b""
-            if at not in coded.lines_at:
+            if at not in lines_at:
                 before, _, name = text.rpartition(b"\r\n")
                 start = self._name(name.partition(b":")[0]).start
                 if not start:
-                    coded.parts.clear()
-                    return coded
-            coded.parts.extend((self.trailers(before) + start, b"", b""))
-        coded.parts.append(self.trailers(texts[-1]))
-        coded.parts[0] = hpack.field_literal(b":status", status_line[_STATUS_AT]) + coded.parts[0]
-        return coded
+                    return []
+            parts.append(self.trailers(before) + start)
+        parts.append(self.trailers(texts[-1]))
+        parts[0] = hpack.field_literal(b":status", status_line[_STATUS_AT]) + parts[0]
+        return parts
 
     def trailers(self, block: bytes) -> bytes:
         """Return the block of trailer fields, each of which begins with CR LF."""
