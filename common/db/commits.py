@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
-from common.db.session import CommitUnanswered, Connection, SessionTimeouts, transaction, translate_errors
+import asyncpg
+
+from common.db.session import Connection, SessionTimeouts
 from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError
 from common.logs import get_logger
 
@@ -56,17 +59,24 @@ class Commits:
         _log.info("writes are accepted again")
 
     async def _is_unanswered(self) -> bool:
-        """Return whether a commit of our own, of something written to the log of the server, got no answer."""
+        """Return whether a commit of our own, of something written to the log of the server, got no answer.
+
+        It shows nothing to anybody, so that the driver may cancel it at its deadline (the statement is its own
+        transaction): else each trial would leave one more session of the server waiting.
+        """
         try:
             session = await self._open_session()
         except (DatabaseUnavailable, OperatorError):
             return False
         try:
-            with translate_errors(session):
-                async with transaction(session, commit_seconds=self._timeouts.query_seconds):
-                    await session.execute("select pg_logical_emit_message(true, 'frontage', 'trial')")
-        except DatabaseUnavailable as error:
-            return isinstance(error.__cause__, CommitUnanswered)
+            await session.execute("select pg_logical_emit_message(true, 'frontage', 'trial')")
+        except TimeoutError:
+            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                await session.close(timeout=self._timeouts.query_seconds)  # once it is cancelled
+            return True
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            _log.warning("it cannot be tried whether the database answers commits", error=str(error))
+            return False
         finally:
             session.terminate()
         return False

@@ -185,10 +185,14 @@ async def _commit(block: Transaction, connection: Connection, within_seconds: fl
     """
     loop = asyncio.get_running_loop()
     deadline = loop.call_later(within_seconds, connection.terminate)
+    committing = asyncio.ensure_future(block.commit())
     try:
-        await asyncio.shield(block.commit())
+        await asyncio.shield(committing)
     except asyncio.CancelledError:
         connection.terminate()
+        await asyncio.wait((committing,))  # it has failed by now, or was answered
+        if not committing.cancelled():
+            committing.exception()  # else the loop logs it as never retrieved
         raise
     except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError) as error:
         if loop.time() >= deadline.when():
