@@ -8,8 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 90.0
+STAND_IN = "tests.component.stand_in_edge"
 
 
 def is_alive(pid: int) -> bool:
@@ -249,3 +250,14 @@ class EdgeProcess:
                 os.kill(pid, signal.SIGKILL)
         for _, listener in self._passed:
             listener.close()
+
+
+@contextmanager
+def stand_in_edge(state_dir: Path, *, workers: int = 2, **variables: str) -> Iterator[EdgeProcess]:
+    """An edge to be started, whose data path is the stand-in, in its version 1; it is gone after the block."""
+    (state_dir / "version").write_text("1")
+    process = EdgeProcess(state_dir, workers=workers, module=STAND_IN, **variables)
+    try:
+        yield process
+    finally:
+        process.end()

@@ -16,21 +16,15 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.component.edge_process import EdgeProcess, ask, exchange, freeze
+from tests.component.edge_process import EdgeProcess, ask, exchange, freeze, stand_in_edge
 from tests.component.load import Load
 from tests.waiting import until
-
-STAND_IN = "tests.component.stand_in_edge"
 
 
 @pytest.fixture
 async def edge(tmp_path: Path) -> AsyncIterator[EdgeProcess]:
-    process = EdgeProcess(tmp_path, workers=2, module=STAND_IN)
-    (tmp_path / "version").write_text("1")
-    try:
+    with stand_in_edge(tmp_path) as process:
         yield process
-    finally:
-        process.end()
 
 
 @asynccontextmanager
@@ -124,17 +118,13 @@ async def test_worker_with_a_blocked_loop_is_replaced(edge: EdgeProcess) -> None
 
 
 async def test_single_worker_s_queue_waits_for_its_replacement(tmp_path: Path) -> None:
-    (tmp_path / "version").write_text("1")
-    edge = EdgeProcess(tmp_path, workers=1, module=STAND_IN)
-    try:
+    with stand_in_edge(tmp_path, workers=1) as edge:
         await edge.start()
         before = await edge.workers()
         async with queue_behind(edge, before[0]) as clients:
             os.kill(before[0], signal.SIGKILL)
         answers = await asyncio.wait_for(asyncio.gather(*clients), 30)
         assert {answer.split()[0] for answer in answers} == {str((await edge.workers())[0])}
-    finally:
-        edge.end()
 
 
 async def test_sighup_renews_every_worker_and_loses_no_request(edge: EdgeProcess) -> None:

@@ -12,21 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.edge_process import EdgeProcess, ask
+from tests.component.edge_process import STAND_IN, EdgeProcess, ask, stand_in_edge
 from tests.component.load import Load
 from tests.waiting import until
-
-STAND_IN = "tests.component.stand_in_edge"
 
 
 @pytest.fixture
 async def edge(tmp_path: Path) -> AsyncIterator[EdgeProcess]:
-    process = EdgeProcess(tmp_path, workers=2, module=STAND_IN)
-    (tmp_path / "version").write_text("1")
-    try:
+    with stand_in_edge(tmp_path) as process:
         yield process
-    finally:
-        process.end()
 
 
 @pytest.mark.parametrize("names", [("http", "https"), ("http", "http", "https", "https", "admin")])

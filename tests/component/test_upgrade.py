@@ -16,24 +16,19 @@ from typing import Any
 
 import pytest
 
-from tests.component.edge_process import EdgeProcess, ask, freeze, is_alive
+from tests.component.edge_process import EdgeProcess, ask, freeze, is_alive, stand_in_edge
 from tests.component.load import Load
 from tests.waiting import until
 
-STAND_IN = "tests.component.stand_in_edge"
 FAILURES = ["bad-import", "bad-settings", "crash", "bad-active-role"]
 MOMENTS = ["worker started", "the generation is prepared", "Leave()"]
 
 
 @pytest.fixture
 async def edge(tmp_path: Path) -> AsyncIterator[EdgeProcess]:
-    process = EdgeProcess(tmp_path, workers=2, module=STAND_IN)
-    (tmp_path / "version").write_text("1")
-    try:
+    with stand_in_edge(tmp_path) as process:
         await process.start()
         yield process
-    finally:
-        process.end()
 
 
 @asynccontextmanager
@@ -117,9 +112,7 @@ async def test_tunnel_outlives_upgrades_and_its_end_is_the_old_generation_s(edge
 
 
 async def test_tunnel_outlives_the_renewal_of_its_worker(tmp_path: Path) -> None:
-    (tmp_path / "version").write_text("1")
-    edge = EdgeProcess(tmp_path, workers=1, module=STAND_IN, FRONTAGE_EDGE_DRAIN_TIMEOUT_SECONDS="0.1")
-    try:
+    with stand_in_edge(tmp_path, workers=1, FRONTAGE_EDGE_DRAIN_TIMEOUT_SECONDS="0.1") as edge:
         await edge.start()
         async with a_tunnel(edge) as tunnel:
             edge.signal(signal.SIGHUP)
@@ -128,14 +121,10 @@ async def test_tunnel_outlives_the_renewal_of_its_worker(tmp_path: Path) -> None
             while time.monotonic() < carries_until:
                 assert await tunnel.carries()
         await until(lambda: not is_alive(tunnel.pid))
-    finally:
-        edge.end()
 
 
 async def test_stop_bounds_the_time_of_tunnels_through_old_generations(tmp_path: Path) -> None:
-    (tmp_path / "version").write_text("1")
-    edge = EdgeProcess(tmp_path, workers=1, module=STAND_IN, FRONTAGE_EDGE_DRAIN_TIMEOUT_SECONDS="0.5")
-    try:
+    with stand_in_edge(tmp_path, workers=1, FRONTAGE_EDGE_DRAIN_TIMEOUT_SECONDS="0.5") as edge:
         await edge.start()
         old = await edge.serving()
         async with a_tunnel(edge) as tunnel:
@@ -146,8 +135,6 @@ async def test_stop_bounds_the_time_of_tunnels_through_old_generations(tmp_path:
             edge.signal(signal.SIGTERM)
             assert await edge.ended() == 0
         assert edge.living() == set()
-    finally:
-        edge.end()
 
 
 @pytest.mark.parametrize("failure", FAILURES)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
-from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from common.db import batches
 from monitor.batches.processing import Processing
 from monitor.claims import Runner
+from tests.beside import beside
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.watching import APEX, MAIL, WWW, Watcher
@@ -46,13 +45,8 @@ async def work_off(service: Service) -> None:
     """What a monitor would do, until no batch is open."""
     perform = Processing(service.database).perform
     runner = Runner(service.database, batches, perform, concurrency=2, random=Random(1), poll_seconds=0.05)
-    task = asyncio.create_task(runner.run())
-    try:
+    async with beside(runner.run()):
         await until_equal(lambda: open_batches(service), 0)
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def open_batches(service: Service) -> int:

@@ -19,6 +19,7 @@ from common.db.pool import Database, SessionTimeouts, open_pool
 from common.db.session import open_session
 from common.errors import DatabaseUnavailable, OperatorError
 from tests import rows
+from tests.beside import beside
 from tests.integration.cli.frontage import environment, run
 from tests.integration.replica import parts
 from tests.waiting import until
@@ -82,16 +83,12 @@ async def test_several_silent_servers_leave_time_for_the_last(dsn: str, dropping
 async def test_a_listener_passes_over_a_silent_server(dsn: str, database: Database, silent: int) -> None:
     wakes: list[None] = []
     listener = Listener(after(dsn, silent), lambda: wakes.append(None), channel="test")
-    task = asyncio.create_task(listener.run())
-    try:
+    async with beside(listener.run()):
         await until(lambda: listener.is_listening, "listening")
         before = len(wakes)
         async with database.connection() as connection:
             await connection.execute("notify test")
         await until(lambda: len(wakes) > before, "the notification")
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_an_edge_follows_past_a_silent_server(dsn: str, silent: int, tmp_path: Path) -> None:

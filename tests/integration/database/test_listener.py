@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from common.db.listener import Listener
 from common.db.pool import Database
+from tests.beside import beside
 from tests.rows import add_application
 
 NAME = "listener under test"
@@ -30,13 +31,9 @@ class Woken:
 @asynccontextmanager
 async def listening(dsn: str) -> AsyncIterator[Woken]:
     woken = Woken()
-    task = asyncio.create_task(Listener(dsn, woken, application_name=NAME, heartbeat_seconds=0.1).run())
-    try:
+    async with beside(Listener(dsn, woken, application_name=NAME, heartbeat_seconds=0.1).run()):
         await woken.wait()  # LISTEN stands
         yield woken
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_commit_wakes_once_a_transaction(dsn: str, database: Database) -> None:

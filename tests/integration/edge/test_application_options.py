@@ -4,40 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from common.db.pool import Database
 from tests.component.edge_process import EdgeProcess
 from tests.integration.cli.frontage import environment, run
+from tests.integration.edge.origins import an_echo
 from tests.integration.edge.test_role import DOMAIN, edge, power
 from tests.unit.common.test_signatures import in_python
 from tests.waiting import until, until_equal
 
 __all__ = ["edge"]
-
-
-@asynccontextmanager
-async def an_echo() -> AsyncIterator[int]:
-    """An origin that answers with the head it received; its port."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(head), head))
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
 
 
 async def browse(process: EdgeProcess) -> tuple[int, str]:

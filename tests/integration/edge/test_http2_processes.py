@@ -18,7 +18,7 @@ from common.secrets import load_keyring
 from tests import rows
 from tests.component.edge_process import EdgeProcess, is_alive
 from tests.component.http2_peers import Http2Client, get, secure_client
-from tests.integration.edge.test_role import an_origin
+from tests.integration.edge.origins import an_origin
 from tests.tls_parts import the_ca
 from tests.waiting import SECONDS, until
 

@@ -7,7 +7,6 @@ import itertools
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -25,33 +24,11 @@ from common.secrets import load_keyring
 from common.traffic import requests_of
 from tests import rows
 from tests.component.edge_process import EdgeProcess, exchange, is_alive
+from tests.integration.edge.origins import an_origin
 from tests.waiting import SECONDS, until, until_equal
 
 DOMAIN = "shop.customer.example"
 NOWHERE = "postgresql://frontage:none@127.0.0.1:1/frontage"
-
-
-@asynccontextmanager
-async def an_origin(name: str, released: asyncio.Event | None = None) -> AsyncIterator[int]:
-    """Answers every request with its name, ``/slow`` once it is `released`; its port."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                if released and b" /slow " in head:
-                    await released.wait()
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(name), name.encode()))
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
 
 
 async def power(database: Database, origin: int) -> None:

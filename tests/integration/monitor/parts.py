@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -26,6 +25,7 @@ from monitor.certificates.rehearsal import Rehearse, rehearse_nothing
 from monitor.certificates.revoking import Revoking
 from monitor.claims import Queue, Runner
 from tests import rows
+from tests.beside import beside
 from tests.waiting import SECONDS, until
 
 APPLICATION = "app-one"
@@ -218,15 +218,8 @@ def make_revoking_runner(database: Database, issuer: Issuer) -> Runner[revocatio
 
 @asynccontextmanager
 async def running(*runners: Runner[Any]) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(runner.run()) for runner in runners]
-    try:
+    async with beside(*(runner.run() for runner in runners)):
         yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 async def fetch(database: Database, statement: str, *values: object) -> list[dict[str, Any]]:

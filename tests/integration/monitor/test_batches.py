@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -94,15 +94,8 @@ async def working(
         Runner(database, batches, perform, concurrency=4, random=parts.HastyRandom(), poll_seconds=0.05)
         for _ in range(monitors)
     ]
-    tasks = [asyncio.create_task(runner.run()) for runner in runners]
-    try:
+    async with parts.running(*runners):
         yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

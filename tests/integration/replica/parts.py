@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from common.db.feed import Head, digest, read_head
 from common.db.session import DEFAULT_TIMEOUTS, Connection, SessionTimeouts
 from common.settings import load
 from edge.replica.replicator import Replicator
+from tests.beside import beside
 
 Contents = dict[str, str]
 """``<kind>/<key>`` to JSON text."""
@@ -46,12 +46,10 @@ def make_replicator(
 
 @asynccontextmanager
 async def running(replicator: Replicator) -> AsyncIterator[Replicator]:
-    task = asyncio.create_task(replicator.run(), name="replicator under test")
     try:
-        yield replicator
+        async with beside(replicator.run()):
+            yield replicator
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
         replicator.close()
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from ipaddress import ip_network
 from random import Random
 from typing import Any
@@ -27,6 +26,7 @@ from common.secrets import Keyring
 from monitor.claims import Runner
 from monitor.webhooks.deliveries import make_runner as runner_of_deliveries
 from monitor.webhooks.sender import Sender
+from tests.beside import beside
 from tests.waiting import until
 
 LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
@@ -131,13 +131,8 @@ async def delivering(
     poll_seconds: float = 0.1,
 ) -> AsyncIterator[Runner[ClaimedDelivery]]:
     runner = make_runner(database, keyring, hurry=hurry, sender=a_sender(allowed), poll_seconds=poll_seconds)
-    task = asyncio.create_task(runner.run())
-    try:
+    async with beside(runner.run()):
         yield runner
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def fetch(database: Database, statement: str, *values: object) -> list[dict[str, Any]]:

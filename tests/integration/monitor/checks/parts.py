@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from ipaddress import ip_network
 from random import Random
 from typing import Any
@@ -20,6 +20,7 @@ from common.db.pool import Database
 from common.host_ports import HostPort
 from common.records import parse_record
 from monitor.checks.checking import Checking
+from tests.beside import beside
 from tests.waiting import until
 
 from .. import parts
@@ -89,18 +90,9 @@ def make_checking(
 
 @asynccontextmanager
 async def running(*checkings: Checking, dsn: str | None = None) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(checking.run()) for checking in checkings]
-    if dsn is not None:
-        listeners = [Listener(dsn, checking.wake, channel=CHANNEL) for checking in checkings]
-        tasks += [asyncio.create_task(listener.run()) for listener in listeners]
-    try:
+    listeners = [] if dsn is None else [Listener(dsn, checking.wake, channel=CHANNEL) for checking in checkings]
+    async with beside(*(checking.run() for checking in checkings), *(listener.run() for listener in listeners)):
         yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 async def row_of(database: Database, domain: str, subdomain: str | None = None) -> dict[str, Any]:
