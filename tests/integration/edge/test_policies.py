@@ -11,7 +11,8 @@ from common.db.pool import Database
 from common.secrets import load_keyring
 from tests.component.edge_process import EdgeProcess
 from tests.integration.cli.frontage import environment, run
-from tests.integration.edge.test_application_options import an_echo, browse_until
+from tests.integration.edge.origins import an_echo
+from tests.integration.edge.test_application_options import browse_until
 from tests.integration.edge.test_role import DOMAIN, edge, power
 
 __all__ = ["edge"]
