@@ -5,8 +5,9 @@ Rules
         monitor cannot reach the origin either; or once edges alone have failed for `ALONE_SECONDS`
     it is over once no edge has reported it for `OVER_SECONDS` and the origin answers a monitor; only an outage that was
         reported is reported to be over
-    one that follows the end of another within `RELAPSE_SECONDS` has to be unreported for `RELAPSE_OVER_SECONDS`, so
-        that an origin which fails every few seconds makes few events
+    one that follows the end of another within `RELAPSE_SECONDS` has to be unreported for `UNSTEADY_OVER_SECONDS`, so
+        that an origin which fails every few seconds makes few events; one without an event as well, so that such an
+        origin makes one at all
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ REPORT_SECONDS = 20
 OVER_SECONDS = 12
 """Two checks of a monitor and more. Edges report an origin until they reach it, or a minute after the last attempt."""
 RELAPSE_SECONDS = 600
-RELAPSE_OVER_SECONDS = 75
+UNSTEADY_OVER_SECONDS = 75
 ALONE_SECONDS = 90
 _MOST_ORIGINS = 200
 """The most origins that are read at once: each one's domains are counted."""
 _MOST_COUNTED = 100_000
 
-_IS_UNSEEN = f"""o.seen_at < now() - make_interval(secs => case when exists (
+_IS_UNSEEN = f"""o.seen_at < now() - make_interval(secs => case when o.reported_at is null or exists (
     select from events e where e.application_id = o.application_id and e.type = 'domain.origin_recovered'
         and e.fields ->> 'origin' = o.origin and e.created_at > now() - make_interval(secs => {RELAPSE_SECONDS})
-) then {RELAPSE_OVER_SECONDS} else {OVER_SECONDS} end)"""
+) then {UNSTEADY_OVER_SECONDS} else {OVER_SECONDS} end)"""
 _SELECT = "select o.*, a.name as application_name from origin_outages o join applications a on a.id = o.application_id"
 
 Key: TypeAlias = tuple[str, str]

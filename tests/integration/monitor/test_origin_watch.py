@@ -149,7 +149,7 @@ async def test_an_origin_that_fails_again_soon_has_to_be_quiet_for_longer(instal
             await installation.pass_seconds(origin_outages.OVER_SECONDS + 1)
             await installation.watch.check_once()
         assert await installation.events() == [(FAILING, 1), (RECOVERED, 1), (FAILING, 1)]
-        await installation.pass_seconds(origin_outages.RELAPSE_OVER_SECONDS)
+        await installation.pass_seconds(origin_outages.UNSTEADY_OVER_SECONDS)
         await installation.watch.check_once()
         assert (await installation.events())[3:] == [(RECOVERED, 1)]
         await installation.pass_seconds(origin_outages.RELAPSE_SECONDS + 1)
@@ -171,6 +171,20 @@ async def test_without_visitors_it_is_known_when_it_was_last_seen_to_fail(instal
     assert outage.lasted_seconds > 300
 
 
+async def test_an_origin_that_fails_for_seconds_again_and_again_is_reported(installation: Installation) -> None:
+    await installation.enrol("one", "a.test")
+    for _ in range(6):
+        await installation.fail()
+        await installation.watch.check_once()
+        await installation.pass_seconds(15)
+        await installation.fail(is_failing=False)
+        async with serve_origin(port=installation.identity.port):
+            await installation.watch.check_once()
+            await installation.pass_seconds(18)
+            await installation.watch.check_once()
+    assert await installation.events() == [(FAILING, 1), (RECOVERED, 1), (FAILING, 1)]
+
+
 async def test_one_failure_of_an_origin_that_answers_is_no_outage(installation: Installation) -> None:
     await installation.enrol("one", "a.test")
     async with serve_origin(port=installation.identity.port):
@@ -179,7 +193,7 @@ async def test_one_failure_of_an_origin_that_answers_is_no_outage(installation: 
         await installation.pass_seconds(origin_outages.REPORT_SECONDS + 1)
         await installation.watch.check_once()
         await installation.fail(is_failing=False)
-        await installation.pass_seconds(origin_outages.OVER_SECONDS + 1)
+        await installation.pass_seconds(origin_outages.UNSTEADY_OVER_SECONDS + 1)
         await installation.watch.check_once()
     assert await installation.events() == []
     async with installation.database.connection() as connection:
