@@ -5,6 +5,7 @@ A line takes a tenth of a microsecond, more or less: 10,000 lines are a millisec
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from random import Random
@@ -26,7 +27,7 @@ WHOLE = frames.END_HEADERS | frames.END_STREAM
 
 
 def lines_of(call: Callable[[], object]) -> int:
-    """Return how many lines of Python a call runs."""
+    """Return how many lines of Python a call runs, without those of what is collected meanwhile from other tests."""
     count = 0
 
     def local(frame: FrameType, event: str, argument: Any) -> Any:
@@ -35,11 +36,13 @@ def lines_of(call: Callable[[], object]) -> int:
         return local
 
     before = sys.gettrace()
+    gc.disable()
     sys.settrace(lambda frame, event, argument: local)
     try:
         call()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 
