@@ -17,7 +17,7 @@ from edge.http2.open_streams import STREAM_WINDOW
 from tests.component.http2_origins import Recorder
 from tests.component.http2_peers import BROWSER, HOST, Fields, get, http2_client, post
 from tests.component.peers import Wire, edge, origin, served
-from tests.unit.edge.http2.oracles import damage, some_fields
+from tests.unit.edge.http2.generated_fields import damage, some_fields
 from tests.unit.edge.oracle import AskingOrigin, check_spelling, read_requests
 from tests.waiting import until
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.edge.http2 import oracles
+from tests.unit.edge.http2 import head_oracles, oracles
 
 
 @pytest.mark.parametrize(
     ("judge", "cases"),
     [
-        (oracles.judge_blocks, 400),
-        (oracles.judge_response_head, 100),
+        (head_oracles.judge_blocks, 400),
+        (head_oracles.judge_response_head, 100),
         (oracles.judge_conversation, 60),
         (oracles.judge_damaged, 300),
     ],
