@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from common.errors import FrontageError
 
@@ -33,6 +33,9 @@ class Permission(StrEnum):
     CHANGE = "change"
     OWN = "own"
 
+
+DECIDE_MEMBERS: Final = Permission.OWN
+"""What it takes to decide who is a member: to add one, give a role, remove another, make a link. All may leave."""
 
 PERMISSIONS: Mapping[Role, frozenset[Permission]] = MappingProxyType(
     {

@@ -15,7 +15,7 @@ from api.rules.application_tokens import is_id
 from api.schemas import name_lists
 from api.schemas import organisations as schemas
 from api.services.organisations import OrganisationService
-from common.accounts import Permission, Role
+from common.accounts import DECIDE_MEMBERS, Permission, Role
 from common.db.users import Organisation
 
 CHANGED = "Member successfully saved."
@@ -57,7 +57,7 @@ class OrganisationHandlers:
 
     async def put_member(self, request: web.Request) -> web.Response:
         """Save a member: by a PUT, as its answer can have a link, which is kept for no repetition."""
-        organisation = await self._find(request, Permission.OWN)
+        organisation = await self._find(request, DECIDE_MEMBERS)
         body = await read_body(request, schemas.MemberChange)
         link = await self._service.put_member(rights_of(request), organisation, body.email, body.role)
         answer: answers.MemberLink = {"message": CHANGED, "signInOnce": link}
@@ -71,7 +71,7 @@ class OrganisationHandlers:
 
     async def put_link(self, request: web.Request) -> web.Response:
         """Make a link that signs a member in once."""
-        organisation = await self._find(request, Permission.OWN)
+        organisation = await self._find(request, DECIDE_MEMBERS)
         _, link = await self._service.make_link(rights_of(request), organisation, _user_id(request))
         answer: answers.SignInLink = {"message": LINKED, "signInOnce": link}
         return respond(answer)

@@ -12,7 +12,7 @@ from api.operations.operation import Operation, Query
 from api.operations.parameters import TEXT, back_in_time
 from api.schemas import webhooks
 from common.db.deliveries import Status as DeliveryStatus
-from common.db.events import EventType
+from common.db.events import KEPT_DAYS, EventType
 
 _EVENT_ID: Final = {"type": "string", "pattern": "^evt_[0-9a-f]{34}$"}
 
@@ -23,7 +23,7 @@ OPERATIONS: Final[tuple[Operation[WebhookHandlers], ...]] = (
         WebhookHandlers.get_events,
         "getEvents",
         "Webhooks",
-        "List what happened in the last 30 days, the newest first",
+        f"List what happened in the last {KEPT_DAYS} days, the newest first",
         WebhookEvents,
         queries=(
             *back_in_time(_EVENT_ID),

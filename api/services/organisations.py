@@ -29,7 +29,7 @@ from api.rights import Rights
 from api.rules.application_settings import InvalidSetting, read_name
 from api.rules.application_tokens import is_id
 from api.services import credentials
-from common.accounts import InvalidEmail, Permission, Role, parse_email
+from common.accounts import DECIDE_MEMBERS, InvalidEmail, Permission, Role, parse_email
 from common.db import audit, grants, user_keys, users
 from common.db.pool import Database
 from common.db.session import Connection
@@ -97,7 +97,7 @@ class OrganisationService:
 
         Raises: `Refused`.
         """
-        rights.require(Permission.OWN, organisation.id)
+        rights.require(DECIDE_MEMBERS, organisation.id)
         try:
             address = parse_email(email)
         except InvalidEmail as error:
@@ -128,7 +128,7 @@ class OrganisationService:
 
     async def make_link(self, rights: Rights, organisation: Organisation, user_id: str) -> tuple[Member, str]:
         """Make a link that signs the member in once. Raises: `Refused`."""
-        rights.require(Permission.OWN, organisation.id)
+        rights.require(DECIDE_MEMBERS, organisation.id)
         async with self.database.transaction() as connection:
             member = await _find_member(connection, organisation, user_id)
             memberships = await users.list_memberships(connection, member.user.id)
@@ -231,7 +231,7 @@ async def _find_member(connection: Connection, organisation: Organisation, user_
 async def _find_removable(connection: Connection, rights: Rights, organisation: Organisation, user_id: str) -> Member:
     """Return a member that these rights may remove. Raises: `Refused`."""
     leaves = user_id == rights.user_id and rights.at_most is Permission.OWN
-    rights.require(Permission.VIEW if leaves else Permission.OWN, organisation.id)
+    rights.require(Permission.VIEW if leaves else DECIDE_MEMBERS, organisation.id)
     member = await _find_member(connection, organisation, user_id)
     await _refuse_last_owner(connection, organisation, member)
     return member

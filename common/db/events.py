@@ -44,6 +44,9 @@ EventType: TypeAlias = Literal[
     "domain.renewal_at_risk",
     "webhook.test",
 ]
+KEPT_DAYS = 30
+"""How long an event is kept, with its deliveries: long past the last attempt to send it. What a disabled webhook has
+not been sent by then is too old to act on."""
 TEST: EventType = "webhook.test"
 
 _MARK = """(select case when is_test then '{"test": true}' else '{}' end::jsonb from applications where id = $1)"""

@@ -20,6 +20,7 @@ from common.db import (
     connect_configurations,
     connect_flows,
     edge_nodes,
+    events,
     feed,
     idempotent_requests,
     locks,
@@ -40,9 +41,6 @@ from common.names import WILDCARD
 ENROLMENT_DAYS = 30
 """The limit counts enrolments over 24 hours, the first of a name excepted. A name that was not enrolled for this long
 counts as new."""
-
-EVENT_DAYS = 30
-"""Long past the last attempt to deliver one; what a disabled webhook has not been sent by then is too old to act on."""
 
 SEQUENCE_DAYS = 30
 """How often the sequence of a name is reviewed, from its first event on. It is erased when the application neither
@@ -155,7 +153,7 @@ STEPS = (
     _by_age("former_holders", "released_at", REMEMBERED_DAYS),
     _by_age("certificates", "released_at", RELEASED_CERTIFICATE_DAYS),
     _by_age("certificate_requests", "requested_at", REQUEST_KEPT_DAYS),
-    _by_age("events", "created_at", EVENT_DAYS),
+    _by_age("events", "created_at", events.KEPT_DAYS),
     RetentionStep("event_sequences", _erase_sequences, "select min(review_at) from event_sequences"),
     RetentionStep("acme_delegations", _erase_delegations, "select min(review_at) from acme_delegations"),
     _by_age("batches", "submitted_at", BATCH_DAYS, where="due_at is null", batch_rows=20),  # 100 items each
@@ -212,7 +210,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "error_pages": "one row for each application",
         "event_sequences": "one row for each name that is enrolled, monitored or has events; others are erased "
         f"within {2 * SEQUENCE_DAYS} days",
-        "events": f"erased after {EVENT_DAYS} days",
+        "events": f"erased after {events.KEPT_DAYS} days",
         "feed_shards": "64 rows",
         "feed_timeline": "one row",
         "former_holders": f"erased {REMEMBERED_DAYS} days after the name was given up; beside them, at most"

@@ -53,7 +53,7 @@ _UNANSWERED = f"""
 """
 
 
-async def list_unanswered(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
+async def _list_unanswered(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
     """Return active domains whose origin is reported to fail (`common.db.origin_outages`)."""
     rows = await _list(connection, _UNANSWERED, "o.application_id", applications, most)
     return [replace(row, origin_fails=True) for row in rows]
@@ -74,10 +74,22 @@ _BLOCKED = f"""
 """
 
 
-async def list_blocked(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
+async def _list_blocked(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
     """Return active domains that edges answer with a policy: blocked, or of a suspended application."""
     rows = await _list(connection, _BLOCKED, "a.id", applications, most)
     return [replace(row, is_blocked=True) for row in rows]
+
+
+async def list_unwell(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
+    """Return active domains that need a look, each once: blocked ones first, those without a certificate last.
+
+    At most `most` of each kind; `applications` None: of all.
+    """
+    found: dict[ListKey, ListRow] = {}
+    for list_kind in (_list_blocked, _list_unanswered, list_uncertified):
+        for row in await list_kind(connection, applications, most=most):
+            found.setdefault(row.key, row)
+    return list(found.values())
 
 
 async def _list(

@@ -214,8 +214,5 @@ async def _with_failures(connection: Connection, wanted: DomainListQuery, rows: 
     ]
     if wanted.note or wanted.status != "problem" or wanted.after is not None or wanted.product == "monitor":
         return shown
-    unwell = await unwell_domains.list_uncertified(connection, wanted.applications, most=wanted.limit)
-    unwell += await unwell_domains.list_unanswered(connection, wanted.applications, most=wanted.limit)
-    unwell += await unwell_domains.list_blocked(connection, wanted.applications, most=wanted.limit)
-    first = {row.key: row for row in unwell if wanted.text in row.name and wanted.product in (None, row.product)}
-    return [*first.values(), *shown]
+    unwell = await unwell_domains.list_unwell(connection, wanted.applications, most=wanted.limit)
+    return [*(row for row in unwell if wanted.text in row.name and wanted.product in (None, row.product)), *shown]

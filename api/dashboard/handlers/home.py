@@ -69,13 +69,10 @@ class HomePage:
         ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
         totals = await domain_totals.count_domains(connection, ids)
         part = await domain_list.list_part(connection, DomainListQuery(ids, status="problem", limit=_ATTENTION))
-        unanswered = await unwell_domains.list_unanswered(connection, ids, most=_ATTENTION)
-        failing = await unwell_domains.list_uncertified(connection, ids, most=_ATTENTION)
-        blocked = await unwell_domains.list_blocked(connection, ids, most=_ATTENTION)
-        active = {row.key: row for row in [*failing, *unanswered, *blocked]}
+        active = await unwell_domains.list_unwell(connection, ids, most=_ATTENTION)
         return {
             "totals": totals,
-            "attention": [*part.rows, *reversed(active.values())][:_ATTENTION],
+            "attention": [*part.rows, *active][:_ATTENTION],
             "is_listed": bool(part.rows or active),
             "outages": await _outages(connection),
             "failing_origins": [

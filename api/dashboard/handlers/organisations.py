@@ -10,7 +10,7 @@ from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
 from api.errors import FORBIDDEN, NOT_A_MEMBER, NOT_FOUND, Refused
-from common.accounts import ROLES, Permission
+from common.accounts import DECIDE_MEMBERS, ROLES, Permission
 from common.db import applications, users
 from common.db.users import Organisation, User
 
@@ -44,7 +44,7 @@ class OrganisationPages:
 
     async def put_member(self, request: web.Request) -> web.StreamResponse:
         """Add a member, or change a member's role."""
-        organisation = await self._organisation(request, Permission.OWN)
+        organisation = await self._organisation(request, DECIDE_MEMBERS)
         role = next((each for each in ROLES if each == text_of(request, "role")), None)
         if role is None:
             raise web.HTTPBadRequest
@@ -76,7 +76,7 @@ class OrganisationPages:
 
     async def make_link(self, request: web.Request) -> web.StreamResponse:
         """Make a link that signs a member in once."""
-        organisation = await self._organisation(request, Permission.OWN)
+        organisation = await self._organisation(request, DECIDE_MEMBERS)
         try:
             member, link = await self._service.make_link(visitor_of(request), organisation, text_of(request, "user"))
         except Refused as error:
@@ -111,6 +111,7 @@ class OrganisationPages:
             link=link,
             link_email=link_email,
             leaving=leaving,
+            may_decide_members=visitor_of(request).may(DECIDE_MEMBERS, organisation.id),
             may_own=visitor_of(request).may(Permission.OWN, organisation.id),
         )
 

@@ -9,7 +9,6 @@ import pytest
 from api.cli.doctor.database import check_webhooks
 from common.db import deliveries, events, shares, webhook_endpoints
 from common.db.pool import Database
-from common.db.retention import EVENT_DAYS
 from common.secrets import Keyring
 from tests.integration.expiry import erase
 
@@ -112,7 +111,7 @@ async def test_events_are_forgotten_after_their_days_and_numbers_go_on(partner: 
     old, young = await record(partner), await record(partner)
     async with partner.transaction() as connection:
         await connection.execute(
-            f"update events set created_at = now() - interval '{EVENT_DAYS} days 1 hour' where id = '{old}'"
+            f"update events set created_at = now() - interval '{events.KEPT_DAYS} days 1 hour' where id = '{old}'"
         )
         assert await erase(connection, "events") == 1
         assert await erase(connection, "events") == 0
