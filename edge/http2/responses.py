@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from edge.http2 import hpack
 
 _MAX_LINES: Final = 2048
-_MAX_LINE_BYTES: Final = 256
+_MAX_LINE_BYTES: Final = 256  # of a line, or a name, that is remembered
 _MAX_NAMES: Final = 512
 _MAX_FORMS: Final = 256
 _MAX_VALUES: Final = 64  # remembered of each name
@@ -42,7 +42,7 @@ class _Form(NamedTuple):
 
 
 class HeadEncoder:
-    """Encodes heads for a worker's connections: remembers up to 2,048 lines of 256 bytes, and 512 names."""
+    """Encodes heads for a worker's connections: remembers up to 2,048 lines and 512 names of 256 bytes."""
 
     __slots__ = ("_forms", "_lines", "_names")
 
@@ -56,8 +56,12 @@ class HeadEncoder:
         lines = head[:-4].split(b"\r\n")
         coded = list(map(self._lines.get, lines))
         if coded[0] is None:
-            coded[0] = self._remember(lines[0], hpack.field_literal(b":status", lines[0][_STATUS_AT]))
+            coded[0] = self._status(lines[0])
         return b"".join([line if line is not None else self._field(lines[at]) for at, line in enumerate(coded)])
+
+    def _status(self, line: bytes) -> bytes:
+        coded = hpack.field_literal(b":status", line[_STATUS_AT])
+        return self._remember(line, coded) if len(line) <= _MAX_LINE_BYTES else coded  # its phrase is the origin's
 
     def fill(self, form: bytes, values: tuple[bytes, ...]) -> bytes:
         """Return the block of the head ``form % values``; each value is a field's, or lines behind a CR LF."""
@@ -121,9 +125,12 @@ class HeadEncoder:
         return coded
 
     def _name(self, before: bytes) -> _Name:
+        name = _Name(before.lower())
+        if len(before) > _MAX_LINE_BYTES:
+            return name
         if len(self._names) >= _MAX_NAMES:
             self._names.clear()
-        name = self._names[before] = _Name(before.lower())
+        self._names[before] = name
         return name
 
     def _remember(self, line: bytes, coded: bytes) -> bytes:

@@ -285,3 +285,12 @@ def test_head_encoder_forgets_lines_rather_than_grow() -> None:
         encoder.head(b"HTTP/1.1 200 OK\r\nX-%d: %d\r\n\r\n" % (number, number))
     assert len(encoder._lines) <= 2048
     assert len(encoder._names) <= 512
+
+
+def test_head_encoder_remembers_no_long_phrase_or_name() -> None:
+    encoder, decoder = HeadEncoder(), Decoder()
+    for number in range(40):
+        phrase, name = b"OK %d " % number + b"p" * 60_000, b"x-%d-" % number + b"n" * 60_000
+        block = encoder.head(b"HTTP/1.1 200 %b\r\n%b: 1\r\n\r\n" % (phrase, name))
+        assert decoder.decode(EMPTY_TABLE + block, raw=True) == [(b":status", b"200"), (name, b"1")]
+    assert sum(map(len, encoder._lines)) + sum(map(len, encoder._names)) < 60_000
