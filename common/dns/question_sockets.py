@@ -42,7 +42,7 @@ class QuestionSockets:
     async def ask(self, server: HostPort, encode: Encode) -> tuple[bytes, bytes]:
         """Send a query; return it as sent, and its reply. The caller sets the time-out.
 
-        Raises: `OSError`.
+        Raises: `OSError`, and what `encode` raises.
         """
         now = asyncio.get_running_loop().time()
         opened = self._sockets.get(server)
@@ -87,18 +87,18 @@ class _QuestionSocket:
     async def ask(self, encode: Encode) -> tuple[bytes, bytes]:
         """Send a query; return it as sent, and its reply.
 
-        Raises: `OSError`.
+        Raises: `OSError`, and what `encode` raises.
         """
         query_id = self._choose_id()
-        query, reply = encode(query_id), asyncio.get_running_loop().create_future()
         self._asked += 1
-        self._open[query_id] = query, reply
         try:
+            query, reply = encode(query_id), asyncio.get_running_loop().create_future()
+            self._open[query_id] = query, reply
             with suppress(BlockingIOError, ConnectionRefusedError):  # as a lost datagram: an ICMP error came before
                 self._socket.send(query)
             return query, await reply
         finally:
-            del self._open[query_id]
+            self._open.pop(query_id, None)  # none where `encode` refused the name
             if not self._open:
                 self._close()
 

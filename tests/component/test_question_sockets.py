@@ -125,6 +125,14 @@ async def test_a_cancelled_question_leaves_no_socket() -> None:
         assert open_descriptors() == before
 
 
+async def test_a_name_that_no_zone_can_have_leaves_no_socket() -> None:
+    async with serving() as (_, address):
+        before = open_descriptors()
+        too_long = ".".join(["a" * 60] * 5)
+        assert await DirectClient(most_at_once=4).ask(address, too_long, "A", recursion=False) is Outcome.NO_NAME
+        assert open_descriptors() == before
+
+
 async def test_a_closed_port_counts_as_silence() -> None:
     """Anybody can forge the error that a router reports, so it ends no question."""
     async with serving() as (_, address):
