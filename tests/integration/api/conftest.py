@@ -84,6 +84,12 @@ async def service(dsn: str, tmp_path: Path, probe_port: int, bounds: Bounds) -> 
         yield service
 
 
+@pytest.fixture
+async def partner(service: Service) -> Partner:
+    """The first application, whose cname target leads to ours."""
+    return await service.partner()
+
+
 @asynccontextmanager
 async def open_service(
     dsn: str,

@@ -21,8 +21,7 @@ def forged(partner: Partner) -> str:
 
 
 @pytest.mark.parametrize("fault", TokenFault)
-async def test_401_says_what_is_wrong_with_the_token(service: Service, fault: TokenFault) -> None:
-    partner = await service.partner()
+async def test_401_says_what_is_wrong_with_the_token(service: Service, partner: Partner, fault: TokenFault) -> None:
     expired = await person(service, "ops@x.test")
     async with service.database.transaction() as connection:
         await connection.execute("update user_keys set expires_at = now()")
@@ -43,14 +42,12 @@ async def test_401_says_what_is_wrong_with_the_token(service: Service, fault: To
     assert ("invalid_token" in challenge) == (fault is not TokenFault.MISSING)
 
 
-async def test_an_application_that_does_not_exist_looks_like_a_wrong_signature(service: Service) -> None:
-    partner = await service.partner()
+async def test_an_application_that_does_not_exist_looks_like_a_wrong_signature(partner: Partner) -> None:
     headers = {"applicationId": "app_none", "Authorization": f"Bearer {partner.token()}"}
     assert (await partner.call("GET", headers=headers)).body["code"] in ("token_unsigned", None)
 
 
-async def test_each_answer_has_the_id_of_its_one_log_line(service: Service) -> None:
-    partner = await service.partner()
+async def test_each_answer_has_the_id_of_its_one_log_line(partner: Partner) -> None:
     with capture_logs() as logs:
         answers = [await partner.get(), await partner.get(size="none"), await partner.call("GET", "/nowhere")]
     lines = [line for line in logs if line["event"] == "request"]
@@ -61,8 +58,7 @@ async def test_each_answer_has_the_id_of_its_one_log_line(service: Service) -> N
     assert partner.token() not in str(lines)
 
 
-async def test_the_rate_limit_counts_down(service: Service) -> None:
-    partner = await service.partner()
+async def test_the_rate_limit_counts_down(partner: Partner) -> None:
 
     def left(answer: Any) -> int:
         return int(answer.headers["RateLimit"].removeprefix('"application";r='))
@@ -72,8 +68,7 @@ async def test_the_rate_limit_counts_down(service: Service) -> None:
     assert (await partner.get()).headers["RateLimit-Policy"] == '"application";q=2000;w=10'
 
 
-async def test_a_query_parameter_that_is_not_known_is_refused_with_those_that_are(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_query_parameter_that_is_not_known_is_refused_with_those_that_are(partner: Partner) -> None:
     answer = await partner.get(pagesize="5")
     assert (answer.status, answer.message) == (400, "Invalid 'pagesize' parameter")
     assert "after, domain, metadata.key, page, rootDomain, search, size, sort, status" in answer.body["hint"]

@@ -40,8 +40,7 @@ async def owner_of(service: Service, *partners: Partner) -> Person:
     return await person(service, f"{number}@x.test", await organisation(service, number, *partners), "owner")
 
 
-async def test_settings_are_changed_and_what_is_left_out_stays(service: Service) -> None:
-    partner = await service.partner()
+async def test_settings_are_changed_and_what_is_left_out_stays(partner: Partner) -> None:
     before = await settings(partner)
     changes: dict[str, Any] = {
         "name": "Shops",
@@ -97,9 +96,8 @@ async def test_a_setting_that_is_wrong_is_named_and_nothing_changes(service: Ser
     assert await settings(partner) == before
 
 
-async def test_the_previous_client_secret_opens_the_api_and_changes_no_secret(service: Service) -> None:
+async def test_the_previous_client_secret_opens_the_api_and_changes_no_secret(partner: Partner) -> None:
     """Whoever holds a leaked secret cannot keep the application by it once it was rotated."""
-    partner = await service.partner()
     rotated = await put(partner, "/application/secret")
     assert rotated.status == 200
     assert partner.secret not in str(rotated.body)
@@ -117,8 +115,7 @@ async def test_the_previous_client_secret_opens_the_api_and_changes_no_secret(se
     assert (await partner.call("GET", "/application")).status == 401
 
 
-async def test_service_auth_and_signature_are_switched(service: Service) -> None:
-    partner = await service.partner()
+async def test_service_auth_and_signature_are_switched(partner: Partner) -> None:
 
     async def switch(action: str, **more: str) -> tuple[int, str, str | None]:
         answer = await put(partner, "/application/service-auth", action=action, **more)
@@ -233,8 +230,7 @@ async def test_renewal_and_check_are_asked_for_own_domains(service: Service) -> 
 
 
 @pytest.mark.parametrize("action", ["renew", "recheck"])
-async def test_what_waits_for_a_monitor_says_so(service: Service, action: str) -> None:
-    partner = await service.partner()
+async def test_what_waits_for_a_monitor_says_so(service: Service, partner: Partner, action: str) -> None:
     service.point("shop.customer.test")
     await partner.post("shop.customer.test")
     assert "code" not in (await partner.call("POST", f"/domains/shop.customer.test/{action}")).body
@@ -243,8 +239,7 @@ async def test_what_waits_for_a_monitor_says_so(service: Service, action: str) -
     assert (waiting.status, waiting.body["code"]) == (202, "no_monitor")
 
 
-async def test_an_application_is_deleted_by_its_name(service: Service) -> None:
-    partner = await service.partner()
+async def test_an_application_is_deleted_by_its_name(service: Service, partner: Partner) -> None:
     service.point("shop.customer.test")
     await partner.post("shop.customer.test")
     owner = await owner_of(service, partner)
@@ -255,8 +250,7 @@ async def test_an_application_is_deleted_by_its_name(service: Service) -> None:
     await until(lambda: gone(service, partner), "the application is still there")
 
 
-async def test_two_processes_that_delete_one_application_take_turns(service: Service) -> None:
-    partner = await service.partner()
+async def test_two_processes_that_delete_one_application_take_turns(service: Service, partner: Partner) -> None:
     for number in range(60):
         async with service.database.transaction() as connection:
             await domains.power(
@@ -269,8 +263,7 @@ async def test_two_processes_that_delete_one_application_take_turns(service: Ser
     assert await gone(service, partner)
 
 
-async def test_a_deletion_under_way_is_left_to_its_process(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_deletion_under_way_is_left_to_its_process(service: Service, partner: Partner) -> None:
     async with service.database.transaction() as connection:
         await application_removal.begin(connection, partner.id)
         assert await application_removal.list_interrupted(connection) == [partner.id]
@@ -278,8 +271,9 @@ async def test_a_deletion_under_way_is_left_to_its_process(service: Service) -> 
             assert await application_removal.list_interrupted(other) == []
 
 
-async def test_a_deletion_that_another_process_continues_names_the_request_that_asked_for_it(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_deletion_that_another_process_continues_names_the_request_that_asked_for_it(
+    service: Service, partner: Partner
+) -> None:
     service.point("shop.customer.test")
     await partner.post("shop.customer.test")
     async with service.database.transaction() as connection:
@@ -318,8 +312,9 @@ async def test_a_deletion_that_ended_with_its_process_is_continued_by_another(se
         await removals.close()
 
 
-async def test_a_deletion_that_fails_is_tried_again(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    partner = await service.partner()
+async def test_a_deletion_that_fails_is_tried_again(
+    service: Service, partner: Partner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failing = AsyncMock(side_effect=[DatabaseUnavailable("away"), {}])
     monkeypatch.setattr("api.services.removals.application_removal.remove_all", failing)
     removals = Removals(service.database, first_pause_seconds=0.0)
@@ -328,8 +323,7 @@ async def test_a_deletion_that_fails_is_tried_again(service: Service, monkeypatc
     assert failing.await_count == 2
 
 
-async def test_a_response_policy_is_set_shown_and_taken_away(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_response_policy_is_set_shown_and_taken_away(partner: Partner) -> None:
     wanted = {"hsts": {"maxAge": 60}, "nosniff": True, "compression": "on", "fields": {"X-Own": "a"}}
     assert (await partner.call("PUT", "/application", json={"responsePolicy": wanted})).status == 200
     assert (await partner.call("GET", "/application")).body["responsePolicy"] == {

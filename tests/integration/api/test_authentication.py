@@ -33,8 +33,7 @@ async def status(partner: Partner, **headers: str) -> int:
     return answer.status
 
 
-async def test_a_token_of_the_partners_own_making_opens(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_token_of_the_partners_own_making_opens(partner: Partner) -> None:
     bare = jwt.encode({"exp": 2**31}, partner.secret)
 
     assert await status(partner, **partner.headers) == 200
@@ -42,8 +41,7 @@ async def test_a_token_of_the_partners_own_making_opens(service: Service) -> Non
     assert await status(partner, applicationId=partner.id, Authorization=f"Bearer {bare}") == 401  # years ahead
 
 
-async def test_bad_credentials_are_unauthorized(service: Service) -> None:
-    partner = await service.partner()
+async def test_bad_credentials_are_unauthorized(partner: Partner) -> None:
     token = partner.token()
     header, payload, signature = token.split(".")
     unsigned = jwt.encode({"exp": 1}, "", algorithm="none").split(".")[0]
@@ -76,8 +74,7 @@ async def test_bad_credentials_are_unauthorized(service: Service) -> None:
     assert await status(partner) == 401
 
 
-async def test_small_differences_of_clocks_are_forgiven(service: Service) -> None:
-    partner = await service.partner()
+async def test_small_differences_of_clocks_are_forgiven(partner: Partner) -> None:
 
     for lifetime in (timedelta(seconds=-2), DAY):
         token = partner.token(lifetime=lifetime)
@@ -110,8 +107,7 @@ async def test_authentication_comes_before_everything_else(service: Service, met
     assert (answer.status, answer.message) == (403, "Forbidden")
 
 
-async def test_a_rotation_ends_old_tokens_at_once_or_after_its_grace(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_rotation_ends_old_tokens_at_once_or_after_its_grace(service: Service, partner: Partner) -> None:
     old = partner.headers
 
     partner.secret = await rotate(service, partner, keep_previous_for=timedelta(hours=1))
@@ -126,8 +122,7 @@ async def test_a_rotation_ends_old_tokens_at_once_or_after_its_grace(service: Se
 # POST /token ----------------------------------------------------------------------------------------------
 
 
-async def test_a_secret_is_exchanged_for_a_token(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_secret_is_exchanged_for_a_token(partner: Partner) -> None:
 
     body = {"applicationId": partner.id, "secret": partner.secret, "more": [1]}
     answer = await partner.call("POST", "/token", headers={}, json=body)
@@ -140,8 +135,7 @@ async def test_a_secret_is_exchanged_for_a_token(service: Service) -> None:
     assert await status(partner, applicationId=partner.id, Authorization=f"Bearer {token}") == 200
 
 
-async def test_a_token_of_the_previous_secret_ends_with_it(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_token_of_the_previous_secret_ends_with_it(service: Service, partner: Partner) -> None:
     body = {"applicationId": partner.id, "secret": partner.secret}
     await rotate(service, partner, keep_previous_for=timedelta(hours=1))
     token = (await partner.call("POST", "/token", headers={}, json=body)).body["auth_token"]
@@ -153,8 +147,7 @@ async def test_a_token_of_the_previous_secret_ends_with_it(service: Service) -> 
     assert await status(partner, applicationId=partner.id, Authorization=f"Bearer {token}") == 401
 
 
-async def test_a_wrong_secret_gets_no_token(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_wrong_secret_gets_no_token(partner: Partner) -> None:
 
     for application_id, secret in ((partner.id, "wrong"), ("nobody", partner.secret), ("\x00", ""), (partner.id, "é")):
         body = {"applicationId": application_id, "secret": secret}
@@ -162,8 +155,7 @@ async def test_a_wrong_secret_gets_no_token(service: Service) -> None:
         assert (answer.status, answer.message) == (401, "Unauthorized")
 
 
-async def test_a_bad_token_request_is_400(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_bad_token_request_is_400(partner: Partner) -> None:
 
     for body, message in (
         (b"", "Invalid request body"),

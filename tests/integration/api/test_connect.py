@@ -32,8 +32,7 @@ async def act(partner: Partner, flow: dict[str, Any], action: str, **body: Any) 
     return await partner.call("POST", f"/connect/flows/{flow['id']}/{action}", json=body)
 
 
-async def test_a_flow_begins_with_the_choice_of_a_domain(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_flow_begins_with_the_choice_of_a_domain(partner: Partner) -> None:
     begun = await begin(partner, colour="blue")
     assert begun.status == 201, begun.body
     flow = begun.body
@@ -71,8 +70,7 @@ async def test_flows_are_their_applications_own(service: Service) -> None:
     assert (await act(other, flow, "close")).status == 404
 
 
-async def test_power_needs_the_subscription_to_the_modal(service: Service) -> None:
-    partner = await service.partner()
+async def test_power_needs_the_subscription_to_the_modal(service: Service, partner: Partner) -> None:
     async with service.database.transaction() as connection:
         await connection.execute("update applications set connect = false")
     refused = await begin(partner)
@@ -80,8 +78,7 @@ async def test_power_needs_the_subscription_to_the_modal(service: Service) -> No
     assert (await begin(partner, power=False)).status == 201
 
 
-async def test_a_closed_flow_stays_closed(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_closed_flow_stays_closed(partner: Partner) -> None:
     flow = (await begin(partner, domain="shop.customer.test")).body
     assert (await act(partner, flow, "close")).body["state"] == "closed"
     assert (await act(partner, flow, "close")).status == 200
@@ -89,8 +86,7 @@ async def test_a_closed_flow_stays_closed(service: Service) -> None:
     assert (refused.status, refused.body["code"]) == (409, "flow_closed")
 
 
-async def test_events_show_the_flow_and_its_changes(service: Service) -> None:
-    partner = await service.partner()
+async def test_events_show_the_flow_and_its_changes(service: Service, partner: Partner) -> None:
     flow = (await begin(partner)).body
     url = f"{service.url}/connect/flows/{flow['id']}/events"
     async with service.session.get(url, headers=partner.headers) as stream:
@@ -111,8 +107,7 @@ async def next_event(stream: Any) -> tuple[str, int]:
     raise AssertionError("the stream ended")
 
 
-async def test_a_token_for_browsers_makes_no_link_that_outlives_the_usual_one(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_token_for_browsers_makes_no_link_that_outlives_the_usual_one(partner: Partner) -> None:
     flow = (await begin(partner)).body
     browser = {"applicationId": partner.id, "Authorization": f"Bearer {partner.token(scope='connect')}"}
     path = f"/connect/flows/{flow['id']}/share"
@@ -121,8 +116,9 @@ async def test_a_token_for_browsers_makes_no_link_that_outlives_the_usual_one(se
         assert answer.status == status, (headers, days)
 
 
-async def test_a_shared_configuration_is_found_by_its_link_until_it_is_revoked(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_shared_configuration_is_found_by_its_link_until_it_is_revoked(
+    service: Service, partner: Partner
+) -> None:
     shared = await partner.call("POST", "/sharing/connect", json={"config": CONFIG, "expiresInDays": 3})
     assert shared.status == 201
     share_id = shared.body["id"]

@@ -106,8 +106,7 @@ async def test_step_one_is_named(service: Service) -> None:
     assert found["dns"]["cname_target"]["status"] == "wrong"
 
 
-async def test_either_target_will_do_for_a_domain_that_nobody_has(service: Service) -> None:
-    partner = await service.partner()
+async def test_either_target_will_do_for_a_domain_that_nobody_has(service: Service, partner: Partner) -> None:
     async with service.database.transaction() as connection:
         await applications.update_application(connection, partner.id, secure_cname_target="ssl.partner.test")
     service.zone.add("ssl.partner.test", "CNAME", "secure.frontage.localhost")
@@ -118,8 +117,7 @@ async def test_either_target_will_do_for_a_domain_that_nobody_has(service: Servi
     assert (found["dns"]["status"], found["dns"]["expected"][0]["value"]) == ("ok", "ssl.partner.test")
 
 
-async def test_a_root_is_told_its_addresses(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_root_is_told_its_addresses(service: Service, partner: Partner) -> None:
     service.zone.add("customer.test", "A", SERVER)
     service.zone.add("customer.test", "A", "192.0.2.99")
 
@@ -130,8 +128,7 @@ async def test_a_root_is_told_its_addresses(service: Service) -> None:
     assert found["dns"]["cname_target"] is None
 
 
-async def test_caa_is_found_up_the_tree(service: Service) -> None:
-    partner = await service.partner()
+async def test_caa_is_found_up_the_tree(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     assert (await diagnose(partner))["caa"] == {"status": "anyone may issue", "needed": False}
 
@@ -195,9 +192,8 @@ async def test_with_a_public_authority_its_caa_and_limits_are_told(dsn: str, tmp
 
 @pytest.mark.parametrize(("behaviour", "code"), [(Behaviour.SERVFAIL, "servfail"), (Behaviour.TIMEOUT, "timeout")])
 async def test_dns_that_cannot_be_asked_is_unknown_in_bounded_time(
-    service: Service, behaviour: Behaviour, code: str
+    service: Service, partner: Partner, behaviour: Behaviour, code: str
 ) -> None:
-    partner = await service.partner()
     service.zone.misbehave(DOMAIN, behaviour)
     began = time.monotonic()
 
@@ -209,8 +205,9 @@ async def test_dns_that_cannot_be_asked_is_unknown_in_bounded_time(
     assert found["certificate"] == {"status": "none"}
 
 
-async def test_behind_a_proxy_it_is_our_edges_answer_that_tells(service: Service, probe_port: int) -> None:
-    partner = await service.partner()
+async def test_behind_a_proxy_it_is_our_edges_answer_that_tells(
+    service: Service, partner: Partner, probe_port: int
+) -> None:
     service.zone.add(DOMAIN, "A", "127.0.0.1")
     assert (await diagnose(partner))["challenge_path"]["reaches"] == "no server"
 
@@ -223,9 +220,8 @@ async def test_behind_a_proxy_it_is_our_edges_answer_that_tells(service: Service
 
 
 async def test_parts_that_fail_are_unknown_and_the_others_stand(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: Service, partner: Partner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    partner = await service.partner()
     service.point(DOMAIN)
 
     async def break_down(*_: object, **__: object) -> None:
@@ -242,8 +238,9 @@ async def test_parts_that_fail_are_unknown_and_the_others_stand(
     assert found["status"] == "unknown"
 
 
-async def test_the_enrolments_are_read_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    partner = await service.partner()
+async def test_the_enrolments_are_read_once(
+    service: Service, partner: Partner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service.point(DOMAIN)
     assert (await partner.post(DOMAIN)).status == 200
     find, asked = domains.find, list[str]()
@@ -259,8 +256,9 @@ async def test_the_enrolments_are_read_once(service: Service, monkeypatch: pytes
     assert asked == [DOMAIN]
 
 
-async def test_without_the_enrolments_the_other_parts_stand(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    partner = await service.partner()
+async def test_without_the_enrolments_the_other_parts_stand(
+    service: Service, partner: Partner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service.point(DOMAIN)
     assert (await partner.post(DOMAIN)).status == 200
 
@@ -292,8 +290,7 @@ async def test_of_a_foreign_domain_only_that_is_shown(service: Service) -> None:
         assert (owned["status"], owned["ownership"]["status"], owned["ownership"]["claim"]) == ("ok", "yours", "cname")
 
 
-async def test_who_asks_must_say_who_and_what(service: Service) -> None:
-    partner = await service.partner()
+async def test_who_asks_must_say_who_and_what(partner: Partner) -> None:
     assert (await partner.call("GET", f"/domains/{DOMAIN}/diagnosis", headers={})).status == 401
     for name in (
         "%00",
@@ -310,8 +307,9 @@ async def test_who_asks_must_say_who_and_what(service: Service) -> None:
     assert (await partner.call("POST", f"/domains/{DOMAIN}/diagnosis")).status == 405
 
 
-async def test_private_addresses_that_the_operators_resolver_knows_are_not_shown(service: Service) -> None:
-    partner = await service.partner()
+async def test_private_addresses_that_the_operators_resolver_knows_are_not_shown(
+    service: Service, partner: Partner
+) -> None:
     for private in ("10.1.2.3", "192.168.7.7"):
         service.zone.add(DOMAIN, "A", private)
     service.zone.add(DOMAIN, "A", "9.9.9.9")

@@ -40,8 +40,7 @@ def record(kind: str, host: str, value: str, **fields: Any) -> dict[str, Any]:
     return {"type": kind, "host": host, "value": value, "ttl": 300, **fields}
 
 
-async def test_an_unknown_provider_is_named_after_its_servers_and_promises_nothing(service: Service) -> None:
-    partner = await service.partner()
+async def test_an_unknown_provider_is_named_after_its_servers_and_promises_nothing(partner: Partner) -> None:
 
     answer = await check(partner)
 
@@ -64,8 +63,7 @@ async def test_an_unknown_provider_is_named_after_its_servers_and_promises_nothi
     )
 
 
-async def test_only_premium_and_above_may_check(service: Service) -> None:
-    partner = await service.partner()
+async def test_only_premium_and_above_may_check(service: Service, partner: Partner) -> None:
     for tier, status in (("basic", 403), ("enterprise", 200), ("premium", 200)):
         async with service.database.transaction() as connection:
             await update_application(connection, partner.id, tier=tier)
@@ -101,23 +99,22 @@ async def test_what_is_no_apex_is_refused_and_the_hint_names_it(
     assert named is None or answer.body["hint"].endswith(named)
 
 
-async def test_upper_case_a_final_dot_and_idn_are_the_same_domain(service: Service) -> None:
-    partner = await service.partner()
+async def test_upper_case_a_final_dot_and_idn_are_the_same_domain(service: Service, partner: Partner) -> None:
     service.zone.add("xn--bcher-kva.test", "NS", "ns1.hosting.test")
     for name in ("SHOP.test.", "bücher.test", "xn--bcher-kva.TEST"):
         assert (await check(partner, name)).status == 200, name
 
 
-async def test_conflicts_need_records(service: Service) -> None:
-    partner = await service.partner()
+async def test_conflicts_need_records(partner: Partner) -> None:
     without: tuple[dict[str, Any], ...] = ({}, {"dnsRecords": []}, {"dnsRecords": None})
     for fields in without:
         answer = await check(partner, checkConflicts=True, **fields)
         assert (answer.status, answer.message) == (400, "Invalid 'dnsRecords' parameter")
 
 
-async def test_conflicts_are_there_only_when_asked_and_null_when_there_are_none(service: Service) -> None:
-    partner = await service.partner()
+async def test_conflicts_are_there_only_when_asked_and_null_when_there_are_none(
+    service: Service, partner: Partner
+) -> None:
     service.zone.add(f"www.{APEX}", "CNAME", "old.elsewhere.test")
     wanted = [record("CNAME", "www", "target.partner.test")]
 
@@ -130,8 +127,7 @@ async def test_conflicts_are_there_only_when_asked_and_null_when_there_are_none(
     assert none.body["recordConflicts"] is None
 
 
-async def test_a_mail_server_in_conflict_has_its_priority_as_text(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_mail_server_in_conflict_has_its_priority_as_text(service: Service, partner: Partner) -> None:
     service.zone.add(APEX, "MX", "10 mail.elsewhere.test")
 
     answer = await check(partner, dnsRecords=[record("MX", "@", "mx.new.test", priority="5")], checkConflicts=True)
@@ -141,8 +137,7 @@ async def test_a_mail_server_in_conflict_has_its_priority_as_text(service: Servi
     ]
 
 
-async def test_spf_in_conflict_suggests_the_merged_value(service: Service) -> None:
-    partner = await service.partner()
+async def test_spf_in_conflict_suggests_the_merged_value(service: Service, partner: Partner) -> None:
     service.zone.add(APEX, "TXT", '"v=spf1 include:spf.elsewhere.test ~all"')
     service.zone.add("spf.elsewhere.test", "TXT", '"v=spf1 ip4:192.0.2.0/24 -all"')
     service.zone.add("spf.new.test", "TXT", '"v=spf1 ip4:198.51.100.0/24 -all"')
@@ -156,8 +151,7 @@ async def test_spf_in_conflict_suggests_the_merged_value(service: Service) -> No
     ]
 
 
-async def test_name_servers_in_the_request_add_the_provider_of_the_zone(service: Service) -> None:
-    partner = await service.partner()
+async def test_name_servers_in_the_request_add_the_provider_of_the_zone(partner: Partner) -> None:
 
     plain = await check(partner, dnsRecords=[record("A", "@", "192.0.2.1")])
     answer = await check(partner, dnsRecords=[record("NS", "sub", "ns1.new.test")])
@@ -169,8 +163,7 @@ async def test_name_servers_in_the_request_add_the_provider_of_the_zone(service:
     }
 
 
-async def test_ttl_may_be_text_and_other_keys_of_the_configuration_are_taken(service: Service) -> None:
-    partner = await service.partner()
+async def test_ttl_may_be_text_and_other_keys_of_the_configuration_are_taken(partner: Partner) -> None:
     body: dict[str, Any] = {
         "applicationId": partner.id,
         "token": "x",
@@ -238,8 +231,7 @@ async def test_a_host_whose_records_could_not_be_asked_is_never_free_of_conflict
     assert (answer.status, answer.body["code"]) == (400, "servfail")
 
 
-async def test_placeholders_are_filled_in_as_a_flow_does_it(service: Service) -> None:
-    partner = await service.partner()
+async def test_placeholders_are_filled_in_as_a_flow_does_it(service: Service, partner: Partner) -> None:
     service.zone.add(f"www.{APEX}", "CNAME", "old.elsewhere.test")
     service.zone.add(APEX, "A", SERVER)
     wanted = [record("CNAME", "{SUBDOMAIN}", "{CNAME_TARGET}", ssl=True), record("A", "@", "{SERVICE_SERVERS}")]
@@ -255,8 +247,7 @@ async def test_placeholders_are_filled_in_as_a_flow_does_it(service: Service) ->
     assert (bad.status, bad.message) == (400, "Invalid 'dnsRecords' parameter")
 
 
-async def test_the_roots_own_record_is_checked_where_the_flow_would_set_it(service: Service) -> None:
-    partner = await service.partner()
+async def test_the_roots_own_record_is_checked_where_the_flow_would_set_it(service: Service, partner: Partner) -> None:
     service.zone.add(APEX, "A", "192.0.2.77")
     wanted = [record("CNAME", "www", "target-1.partner.test")]
     assert (await check(partner, dnsRecords=wanted, checkConflicts=True)).body["recordConflicts"] is None
@@ -267,8 +258,7 @@ async def test_the_roots_own_record_is_checked_where_the_flow_would_set_it(servi
         assert [(each["host"], each["value"]) for each in found] == [("@", "192.0.2.77")], fields
 
 
-async def test_a_registered_configuration_counts_by_its_id_and_by_the_token(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_registered_configuration_counts_by_its_id_and_by_the_token(service: Service, partner: Partner) -> None:
     service.zone.add(f"www.{APEX}", "CNAME", "old.elsewhere.test")
     templates = [record("CNAME", "{SUBDOMAIN}", "{CNAME_TARGET}", ssl=True)]
     config = {"dnsRecords": {"subDomain": templates}, "hostRequired": True, "checkConflicts": True}

@@ -51,8 +51,7 @@ async def test_notes_are_shown_found_by_replaced_and_ended(service: Service) -> 
     assert await found(partner, **{"metadata.plan": "pro"}) == []
 
 
-async def test_domains_with_a_note_are_read_in_parts(service: Service) -> None:
-    partner = await service.partner()
+async def test_domains_with_a_note_are_read_in_parts(service: Service, partner: Partner) -> None:
     names = [f"{label}.customer.test" for label in ("a", "b", "c")]
     for name in (*names, "d.customer.test"):
         service.point(name)
@@ -63,8 +62,7 @@ async def test_domains_with_a_note_are_read_in_parts(service: Service) -> None:
     assert ([each["domain"] for each in rest["items"]], rest["next"]) == (names[2:], None)
 
 
-async def test_a_secured_domains_notes_change_without_a_renewal(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_secured_domains_notes_change_without_a_renewal(service: Service, partner: Partner) -> None:
     service.point(SHOP)
     async with service.database.transaction() as connection:  # as POST /ssl would, without an origin to ask
         settings = DomainSettings("https://origin.example.com", metadata=NOTES)
@@ -91,8 +89,9 @@ async def test_a_secured_domains_notes_change_without_a_renewal(service: Service
         "plan",
     ],
 )
-async def test_notes_that_cannot_be_kept_are_refused_and_change_nothing(service: Service, wrong: Any) -> None:
-    partner = await service.partner()
+async def test_notes_that_cannot_be_kept_are_refused_and_change_nothing(
+    service: Service, partner: Partner, wrong: Any
+) -> None:
     service.point(SHOP)
     refused = await partner.post(SHOP, metadata=wrong)
     assert (refused.status, refused.message) == (502, "Invalid 'metadata' parameter")
@@ -117,8 +116,7 @@ async def test_a_query_for_notes_that_is_not_understood_is_refused(
     assert (refused.status, refused.message) == (400, f"Invalid '{named}' parameter")
 
 
-async def test_events_of_a_domain_have_its_notes(service: Service) -> None:
-    partner = await service.partner()
+async def test_events_of_a_domain_have_its_notes(service: Service, partner: Partner) -> None:
     service.point(SHOP)
     await partner.post(SHOP, metadata=NOTES)
     async with service.database.transaction() as connection:
@@ -130,8 +128,7 @@ async def test_events_of_a_domain_have_its_notes(service: Service) -> None:
     assert "metadata" not in of_apex["payload"]
 
 
-async def test_the_keys_that_origins_get_are_chosen_for_the_application(service: Service) -> None:
-    partner = await service.partner()
+async def test_the_keys_that_origins_get_are_chosen_for_the_application(partner: Partner) -> None:
     assert (await partner.call("GET", "/application")).body["metadataFields"] == []
     assert (await partner.call("PUT", "/application", json={"metadataFields": ["plan", "plan", "Id"]})).status == 200
     assert (await partner.call("GET", "/application")).body["metadataFields"] == ["plan", "Id"]
@@ -179,16 +176,16 @@ async def test_rules_for_visitors_are_shown_kept_and_ended(service: Service) -> 
         {"allowed": []},
     ],
 )
-async def test_rules_for_visitors_that_make_no_sense_are_refused(service: Service, wrong: Any) -> None:
-    partner = await service.partner()
+async def test_rules_for_visitors_that_make_no_sense_are_refused(
+    service: Service, partner: Partner, wrong: Any
+) -> None:
     service.point(SHOP)
     refused = await partner.post(SHOP, visitors=wrong)
     assert (refused.status, refused.message) == (502, "Invalid 'visitors' parameter")
     assert (await partner.get()).body["items"] == []
 
 
-async def test_empty_objects_at_an_enrolment_state_nothing(service: Service) -> None:
-    partner = await service.partner()
+async def test_empty_objects_at_an_enrolment_state_nothing(service: Service, partner: Partner) -> None:
     service.point(SHOP)
     assert (await partner.post(SHOP, metadata={}, visitors={}, responsePolicy={})).status == 200
     by_hand = domains.NewDomain(
@@ -254,8 +251,9 @@ async def test_what_a_domain_s_responses_carry_is_shown_kept_and_ended(service: 
         {"other": 1},
     ],
 )
-async def test_what_no_response_may_carry_is_refused_for_a_domain_too(service: Service, wrong: Any) -> None:
-    partner = await service.partner()
+async def test_what_no_response_may_carry_is_refused_for_a_domain_too(
+    service: Service, partner: Partner, wrong: Any
+) -> None:
     service.point(SHOP)
     refused = await partner.post(SHOP, responsePolicy=wrong)
     assert (refused.status, refused.message) == (502, "Invalid 'responsePolicy' parameter")

@@ -11,13 +11,13 @@ from aiohttp import web
 from bench.lab.zone import Behaviour
 from common.probe import PROBE_PATH, probe_answer
 from tests.integration.api.conftest import SERVER, Service
+from tests.integration.api.partner import Partner
 
 DOMAIN = "shop.customer.test"
 UNRESOLVED = "Domain provided couldn't be resolved."
 
 
-async def test_a_domain_that_leads_to_the_cname_target_is_eligible(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_domain_that_leads_to_the_cname_target_is_eligible(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
 
     answer = await partner.get(domain=DOMAIN)
@@ -68,8 +68,9 @@ async def test_without_step_one_nothing_is_eligible(service: Service) -> None:
     ("behaviour", "code"),
     [(None, "nxdomain"), (Behaviour.SERVFAIL, "servfail"), (Behaviour.TIMEOUT, "timeout")],
 )
-async def test_what_could_not_be_resolved_says_why(service: Service, behaviour: Behaviour | None, code: str) -> None:
-    partner = await service.partner()
+async def test_what_could_not_be_resolved_says_why(
+    service: Service, partner: Partner, behaviour: Behaviour | None, code: str
+) -> None:
     service.zone.misbehave(DOMAIN, behaviour)
 
     answer = await partner.get(domain=DOMAIN)
@@ -78,8 +79,7 @@ async def test_what_could_not_be_resolved_says_why(service: Service, behaviour: 
     assert answer.body["request_id"]
 
 
-async def test_could_not_ask_is_never_absent(service: Service) -> None:
-    partner = await service.partner()
+async def test_could_not_ask_is_never_absent(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     service.zone.misbehave("target-1.partner.test", Behaviour.SERVFAIL)
 
@@ -88,8 +88,7 @@ async def test_could_not_ask_is_never_absent(service: Service) -> None:
     assert (answer.status, answer.body["code"]) == (400, "servfail")
 
 
-async def test_cnames_without_an_end_have_a_code_of_their_own(service: Service) -> None:
-    partner = await service.partner()
+async def test_cnames_without_an_end_have_a_code_of_their_own(service: Service, partner: Partner) -> None:
     service.zone.add(DOMAIN, "CNAME", "b.customer.test")
     service.zone.add("b.customer.test", "CNAME", DOMAIN)
 
@@ -98,8 +97,7 @@ async def test_cnames_without_an_end_have_a_code_of_their_own(service: Service) 
     assert (answer.status, answer.message, answer.body["code"]) == (400, UNRESOLVED, "cname_chain")
 
 
-async def test_a_record_added_after_a_look_is_seen_at_the_next(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_record_added_after_a_look_is_seen_at_the_next(service: Service, partner: Partner) -> None:
     assert (await partner.get(domain=DOMAIN)).body["code"] == "nxdomain"
 
     service.point(DOMAIN)
@@ -108,8 +106,7 @@ async def test_a_record_added_after_a_look_is_seen_at_the_next(service: Service)
     assert (await partner.post(DOMAIN)).status == 200
 
 
-async def test_a_powered_domain_is_answered_without_dns(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_powered_domain_is_answered_without_dns(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     await partner.post(DOMAIN, powerRootPathAccess=["/static"])
     service.zone.questions.clear()
@@ -126,8 +123,7 @@ async def test_a_powered_domain_is_answered_without_dns(service: Service) -> Non
     assert service.zone.questions == []
 
 
-async def test_a_root_is_eligible_when_all_its_addresses_are_ours(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_root_is_eligible_when_all_its_addresses_are_ours(service: Service, partner: Partner) -> None:
     service.zone.add("customer.test", "A", SERVER)
     service.zone.add("customer.test", "AAAA", "2001:db8::10")
     service.zone.add(DOMAIN, "A", "192.0.2.99")
@@ -140,16 +136,14 @@ async def test_a_root_is_eligible_when_all_its_addresses_are_ours(service: Servi
     assert (await partner.get(domain="customer.test")).body["eligible"] is False
 
 
-async def test_a_root_that_cannot_be_resolved_says_why(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_root_that_cannot_be_resolved_says_why(service: Service, partner: Partner) -> None:
     assert (await partner.get(domain="customer.test")).body["code"] == "nxdomain"
 
     service.zone.misbehave("customer.test", Behaviour.SERVFAIL)
     assert (await partner.get(domain=DOMAIN, rootDomain="true")).body["code"] == "servfail"
 
 
-async def test_root_domain_is_true_or_false(service: Service) -> None:
-    partner = await service.partner()
+async def test_root_domain_is_true_or_false(partner: Partner) -> None:
 
     answer = await partner.get(domain=DOMAIN, rootDomain="yes")
 
@@ -159,16 +153,14 @@ async def test_root_domain_is_true_or_false(service: Service) -> None:
 @pytest.mark.parametrize(
     "name", ["", "customer", "a..b.test", "127.0.0.1", "*.customer.test", "shop\x00.test", "ü" * 300]
 )
-async def test_names_that_are_none_cannot_be_resolved(service: Service, name: str) -> None:
-    partner = await service.partner()
+async def test_names_that_are_none_cannot_be_resolved(partner: Partner, name: str) -> None:
 
     answer = await partner.get(domain=name)
 
     assert (answer.status, answer.message, answer.body["code"]) == (400, UNRESOLVED, "invalid")
 
 
-async def test_one_domain_at_a_time(service: Service) -> None:
-    partner = await service.partner()
+async def test_one_domain_at_a_time(partner: Partner) -> None:
 
     answer = await partner.call("GET", "/power?domain=a.customer.test&domain=b.customer.test")
 
@@ -178,8 +170,9 @@ async def test_one_domain_at_a_time(service: Service) -> None:
 # Behind a CDN ---------------------------------------------------------------------------------------------
 
 
-async def test_behind_a_cdn_our_edges_answer_makes_eligible(service: Service, probe_port: int) -> None:
-    partner = await service.partner()
+async def test_behind_a_cdn_our_edges_answer_makes_eligible(
+    service: Service, partner: Partner, probe_port: int
+) -> None:
     service.zone.add(DOMAIN, "A", "127.0.0.1")
 
     assert (await partner.get(domain=DOMAIN)).body["eligible"] is False  # nobody answers yet
@@ -203,16 +196,16 @@ async def test_behind_a_cdn_step_one_is_still_needed(service: Service, probe_por
 
 
 @pytest.mark.parametrize("manner", ["wrong", "redirect", "endless", "error"])
-async def test_no_other_answer_will_do(service: Service, probe_port: int, manner: str) -> None:
-    partner = await service.partner()
+async def test_no_other_answer_will_do(service: Service, partner: Partner, probe_port: int, manner: str) -> None:
     service.zone.add(DOMAIN, "A", "127.0.0.1")
 
     async with cdn(service, probe_port, manner):
         assert (await partner.get(domain=DOMAIN)).body["eligible"] is False
 
 
-async def test_a_probe_does_not_reach_addresses_the_policy_refuses(service: Service, probe_port: int) -> None:
-    partner = await service.partner()
+async def test_a_probe_does_not_reach_addresses_the_policy_refuses(
+    service: Service, partner: Partner, probe_port: int
+) -> None:
     service.zone.add(DOMAIN, "AAAA", "::1")  # only 127.0.0.0/8 is allowed
 
     async with cdn(service, probe_port, host="::1") as seen:

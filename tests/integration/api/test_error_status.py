@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.integration.api.conftest import Service
+from tests.integration.api.partner import Partner
 
 SHOP = "shop.customer.test"
 ORIGIN = "https://origin.example.com"
@@ -22,8 +23,9 @@ CALLS: list[tuple[int, str, str, str, Any]] = [
 
 
 @pytest.mark.parametrize("chosen", ["http", "502"])
-async def test_a_refused_change_has_the_status_that_the_application_chose(service: Service, chosen: str) -> None:
-    partner = await service.partner()
+async def test_a_refused_change_has_the_status_that_the_application_chose(
+    service: Service, partner: Partner, chosen: str
+) -> None:
     assert (await partner.call("GET", "/application")).body["errorStatus"] == "502"
     assert (await partner.call("PUT", "/application", json={"errorStatus": chosen})).status == 200
     assert (await partner.call("GET", "/application")).body["errorStatus"] == chosen
@@ -34,8 +36,7 @@ async def test_a_refused_change_has_the_status_that_the_application_chose(servic
         assert (refused.status, refused.body["code"]) == (status if chosen == "http" else 502, code), (method, body)
 
 
-async def test_too_many_enrolments_are_a_429(service: Service) -> None:
-    partner = await service.partner()
+async def test_too_many_enrolments_are_a_429(service: Service, partner: Partner) -> None:
     await partner.call("PUT", "/application", json={"errorStatus": "http"})
     service.point(SHOP)
     for _ in range(6):

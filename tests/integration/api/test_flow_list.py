@@ -71,8 +71,7 @@ async def test_each_flow_is_listed_with_the_step_it_has_come_to(service: Service
 
 
 @pytest.mark.parametrize("bounds", [Bounds(flows_scanned=3)], ids=["few"])
-async def test_parts_join_to_the_whole_list(service: Service) -> None:
-    partner = await service.partner()
+async def test_parts_join_to_the_whole_list(service: Service, partner: Partner) -> None:
     made = await begin_at_each_step(service, partner)
 
     async def joined(**query: Any) -> tuple[list[str], int]:
@@ -112,8 +111,7 @@ async def test_a_wrong_parameter_is_named(service: Service, query: dict[str, str
     assert (refused.status, refused.message) == (400, f"Invalid '{next(iter(query))}' parameter")
 
 
-async def test_a_browsers_token_lists_nothing(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_browsers_token_lists_nothing(partner: Partner) -> None:
     flow = (await begin(partner)).body
     headers = partner.headers | {"Authorization": f"Bearer {partner.token(scope='connect')}"}
     assert (await partner.call("GET", f"/connect/flows/{flow['id']}", headers=headers)).status == 200
@@ -122,8 +120,7 @@ async def test_a_browsers_token_lists_nothing(service: Service) -> None:
         assert (refused.status, refused.body["code"]) == (403, "scope"), path
 
 
-async def test_the_funnel_counts_where_people_stop(service: Service) -> None:
-    partner = await service.partner()
+async def test_the_funnel_counts_where_people_stop(service: Service, partner: Partner) -> None:
     await begin_at_each_step(service, partner)
     funnel = (await partner.call("GET", "/connect/funnel")).body
     assert (funnel["flows"], funnel["complete"]) == (7, True)
@@ -145,8 +142,7 @@ async def test_the_funnel_counts_where_people_stop(service: Service) -> None:
     assert (await partner.call("GET", "/connect/funnel", params={"days": 31})).status == 400
 
 
-async def test_a_flow_under_way_moves_through_the_steps(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_flow_under_way_moves_through_the_steps(partner: Partner) -> None:
     flow = (await begin(partner)).body
     assert await listed(partner) == ["domain"]
     await act(partner, flow, "domain", domain="customer.test", subdomain="shop")

@@ -39,8 +39,7 @@ async def count(service: Service) -> int:
         return int(await connection.fetchval("select count(*) from batches"))
 
 
-async def test_a_request_sent_again_gets_the_same_answer_and_does_nothing(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_request_sent_again_gets_the_same_answer_and_does_nothing(service: Service, partner: Partner) -> None:
     first, second = await post(partner, "one"), await post(partner, "one")
     assert (first.status, first.body) == (second.status, second.body)
     assert "Idempotent-Replayed" not in first.headers
@@ -56,8 +55,7 @@ async def test_a_key_belongs_to_an_application_a_call_and_a_scope(service: Servi
     assert (await post(partner, "one", "/monitor/domains", BODY)).message == "Domain successfully added"
 
 
-async def test_the_query_belongs_to_the_call(service: Service) -> None:
-    partner = await service.partner()
+async def test_the_query_belongs_to_the_call(partner: Partner) -> None:
     for subdomain in ("shop", "www"):
         await post(partner, subdomain, "/monitor/domains", BODY | {"subdomain": subdomain})
     added = {"dnsRecords": [{"type": "TXT", "host": "@", "value": "b=2", "ttl": 300}]}
@@ -69,8 +67,7 @@ async def test_the_query_belongs_to_the_call(service: Service) -> None:
         assert len((await partner.call("GET", path)).body) == 2
 
 
-async def test_requests_at_the_same_time_do_it_once(service: Service) -> None:
-    partner = await service.partner()
+async def test_requests_at_the_same_time_do_it_once(service: Service, partner: Partner) -> None:
     answers = await asyncio.gather(*(post(partner, "one") for _ in range(10)))
     assert await count(service) == 1
     for answer in answers:
@@ -79,17 +76,15 @@ async def test_requests_at_the_same_time_do_it_once(service: Service) -> None:
             assert (answer.body["code"], answer.headers["Retry-After"]) == ("idempotency_key_running", "1")
 
 
-async def test_a_key_used_for_another_body_is_refused_and_does_nothing(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_key_used_for_another_body_is_refused_and_does_nothing(service: Service, partner: Partner) -> None:
     await post(partner, "one")
     answer = await post(partner, "one", body={"domains": [BODY | {"domain": "another.example"}]})
     assert (answer.status, answer.body["code"]) == (409, "idempotency_key_reused")
     assert await count(service) == 1
 
 
-async def test_every_call_that_takes_a_key_documents_how_it_refuses_one(service: Service) -> None:
+async def test_every_call_that_takes_a_key_documents_how_it_refuses_one(service: Service, partner: Partner) -> None:
     """`Partner.call` compares each answer with the reference."""
-    partner = await service.partner()
     operator = await person(service, "ops@x.test", application=partner)
     calls = [each for each in OPERATIONS if each.method == "POST" and not each.is_open]
     for operation in calls:
@@ -109,21 +104,18 @@ async def test_every_call_that_takes_a_key_documents_how_it_refuses_one(service:
         ), operation.id
 
 
-async def test_a_refused_request_may_be_sent_again(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_refused_request_may_be_sent_again(partner: Partner) -> None:
     assert (await post(partner, "one", body={"domains": []})).status == 400
     assert (await post(partner, "one")).status == 201
 
 
-async def test_what_is_no_key_is_refused(service: Service) -> None:
-    partner = await service.partner()
+async def test_what_is_no_key_is_refused(partner: Partner) -> None:
     for key in ("", "a b", "x" * 256):
         assert (await post(partner, key)).status == 400
         assert (await post(partner, key, "/power")).status == 502
 
 
-async def test_a_request_whose_process_died_runs_again_later(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_request_whose_process_died_runs_again_later(service: Service, partner: Partner) -> None:
     await post(partner, "one")
     async with service.database.transaction() as connection:
         await connection.execute("update idempotent_requests set status = null, body = null")
@@ -133,9 +125,10 @@ async def test_a_request_whose_process_died_runs_again_later(service: Service) -
     assert (await post(partner, "one")).status == 201
 
 
-async def test_what_an_attempt_did_whose_answer_was_lost_is_not_refused_to_the_next(service: Service) -> None:
+async def test_what_an_attempt_did_whose_answer_was_lost_is_not_refused_to_the_next(
+    service: Service, partner: Partner
+) -> None:
     """As after a failover: the database committed the first attempt, and nobody knows that it ended."""
-    partner = await service.partner()
     service.point("shop.customer.test")
     body = {"domain": "shop.customer.test", "applicationUrl": "https://origin.example.com/a"}
     first = await post(partner, "one", "/power", body)
@@ -207,8 +200,9 @@ async def test_what_is_made_anew_each_time_is_made_once_where_the_first_answer_w
     assert await count_rows() > made, "it is another request"
 
 
-async def test_a_certificate_is_renewed_once_where_the_first_answer_was_lost(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_certificate_is_renewed_once_where_the_first_answer_was_lost(
+    service: Service, partner: Partner
+) -> None:
     service.point("shop.customer.test")
     assert (await partner.post("shop.customer.test")).status == 200
     path = "/domains/shop.customer.test/renew"
@@ -245,8 +239,9 @@ async def test_applications_and_organisations_are_made_once_where_the_first_answ
         assert other.status == 409, "its name or target is taken"
 
 
-async def test_another_body_under_the_key_of_a_failed_request_is_another_request(service: Service) -> None:
-    partner = await service.partner()
+async def test_another_body_under_the_key_of_a_failed_request_is_another_request(
+    service: Service, partner: Partner
+) -> None:
     service.point("shop.customer.test")
     body = {"domain": "shop.customer.test", "applicationUrl": "https://origin.example.com/a"}
     assert (await post(partner, "one", "/power", body)).status == 200
@@ -258,8 +253,9 @@ async def test_another_body_under_the_key_of_a_failed_request_is_another_request
     assert (changed.status, changed.body["code"]) == (502, "enrolled")
 
 
-async def test_a_run_whose_key_another_one_has_meanwhile_writes_nothing_under_it(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_run_whose_key_another_one_has_meanwhile_writes_nothing_under_it(
+    service: Service, partner: Partner
+) -> None:
     request = (partner.id, b"key", b"digest of the body", "req_1")
     async with service.database.transaction() as connection:
         slow = await kept.begin(connection, *request)

@@ -30,9 +30,8 @@ async def fill(service: Service, partner: Partner) -> None:
 
 @pytest.mark.parametrize(("path", "former"), LISTS.items())
 async def test_every_list_has_the_same_envelope_and_is_read_in_parts(
-    service: Service, path: str, former: str | None
+    service: Service, partner: Partner, path: str, former: str | None
 ) -> None:
-    partner = await service.partner()
     await fill(service, partner)
     after: dict[str, str] = {}
     seen: list[str] = []
@@ -51,7 +50,6 @@ async def test_every_list_has_the_same_envelope_and_is_read_in_parts(
         assert len(seen) == 3
 
 
-async def test_a_list_takes_one_of_its_two_cursors(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_list_takes_one_of_its_two_cursors(partner: Partner) -> None:
     refused = await partner.call("GET", "/webhooks/events", params={"after": "x", "before": "x"})
     assert (refused.status, refused.message) == (400, "Invalid 'before' parameter")

@@ -55,8 +55,7 @@ async def test_an_origin_that_answers_leaves_nothing_to_say(service: Service) ->
     assert len(origin.asked) == 1  # the diagnosis used the answer of a moment ago
 
 
-async def test_an_origin_that_refuses_is_named_until_it_is_mended(service: Service) -> None:
-    partner = await service.partner()
+async def test_an_origin_that_refuses_is_named_until_it_is_mended(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     accepted = await partner.post(DOMAIN, f"http://127.0.0.1:{free_ports(1)[0]}")
     assert (accepted.status, accepted.message) == (200, "Domain successfully powered.")
@@ -105,8 +104,7 @@ async def test_an_origin_on_an_address_that_may_not_be_dialled_is_named(service:
     assert "10.0.0.1" not in str(found["origin"])
 
 
-async def test_a_silent_origin_keeps_an_answer_waiting_for_a_second(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_silent_origin_keeps_an_answer_waiting_for_a_second(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     async with silent_origin() as url:
         began = time.monotonic()
@@ -116,8 +114,7 @@ async def test_a_silent_origin_keeps_an_answer_waiting_for_a_second(service: Ser
     assert took >= 1.0
 
 
-async def test_a_redirect_has_no_origin_to_ask(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_redirect_has_no_origin_to_ask(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     body = {"domain": DOMAIN, "redirectTo": "https://elsewhere.test"}
     assert (await partner.call("POST", "/ssl", json=body)).status == 200
@@ -139,8 +136,7 @@ async def redirecting_origin(paths: dict[str, str]) -> AsyncIterator[str]:
         yield str(server.make_url("")).removesuffix("/")
 
 
-async def test_a_root_that_is_redirected_to_its_slash_is_said(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_root_that_is_redirected_to_its_slash_is_said(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     async with redirecting_origin({"/shop": "/shop/"}) as origin:
         accepted = await partner.post(DOMAIN, f"{origin}/shop")
@@ -150,8 +146,7 @@ async def test_a_root_that_is_redirected_to_its_slash_is_said(service: Service) 
         assert "code" not in changed.body  # nothing is said of a path that was not asked
 
 
-async def test_an_origin_that_redirects_to_and_fro_is_said(service: Service) -> None:
-    partner = await service.partner()
+async def test_an_origin_that_redirects_to_and_fro_is_said(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     async with redirecting_origin({"/a/b/": "../b", "/a/b": f"//{DOMAIN}/a/b/"}) as origin:
         accepted = await partner.post(DOMAIN, f"{origin}/a/b/")
@@ -160,8 +155,7 @@ async def test_an_origin_that_redirects_to_and_fro_is_said(service: Service) -> 
 
 
 @pytest.mark.parametrize("location", ["/shop", "/", "/shop/?a", "http://[", "http://else.test/shop/", "/shop/login"])
-async def test_other_redirects_are_no_news(service: Service, location: str) -> None:
-    partner = await service.partner()
+async def test_other_redirects_are_no_news(service: Service, partner: Partner, location: str) -> None:
     service.point(DOMAIN)
     async with redirecting_origin({"/shop": location}) as origin:
         accepted = await partner.post(DOMAIN, f"{origin}/shop")

@@ -16,6 +16,7 @@ from common.db.certificates import Certificate, store
 from common.db.pool import Connection
 from common.enrolment.domain_claims import DomainClaims
 from tests.integration.api.conftest import Service
+from tests.integration.api.partner import Partner
 
 DOMAIN = "shop.customer.test"
 LIMIT = "This domain has been powered too many times in 24 hours."
@@ -23,8 +24,7 @@ ALREADY = "This domain has been already powered."
 REVIEW = "Please review Power eligibility status of this domain."
 
 
-async def test_a_pointed_domain_is_powered(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_pointed_domain_is_powered(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
 
     answer = await partner.post(DOMAIN, "https://origin.example.com/base/")
@@ -73,9 +73,8 @@ async def test_a_pointed_domain_is_powered(service: Service) -> None:
     ],
 )
 async def test_a_change_answers_with_the_domain_where_that_is_preferred(
-    service: Service, preference: str, is_shown: bool
+    service: Service, partner: Partner, preference: str, is_shown: bool
 ) -> None:
-    partner = await service.partner()
     service.point(DOMAIN)
     headers = partner.headers | {"Prefer": preference}
     body = {"domain": DOMAIN.upper(), "applicationUrl": "https://origin.example.com/base/"}
@@ -89,8 +88,7 @@ async def test_a_change_answers_with_the_domain_where_that_is_preferred(
             assert answer.body == listed | {key: answer.body[key] for key in ("code", "hint")}
 
 
-async def test_spellings_of_a_name_are_one_domain(service: Service) -> None:
-    partner = await service.partner()
+async def test_spellings_of_a_name_are_one_domain(service: Service, partner: Partner) -> None:
     service.point("xn--bcher-kva.customer.test")
 
     assert (await partner.post("BÜCHER.Customer.Test.")).status == 200
@@ -101,8 +99,7 @@ async def test_spellings_of_a_name_are_one_domain(service: Service) -> None:
     assert (await partner.delete("Bücher.customer.test")).status == 200
 
 
-async def test_what_is_not_eligible_is_not_powered(service: Service) -> None:
-    partner = await service.partner()
+async def test_what_is_not_eligible_is_not_powered(service: Service, partner: Partner) -> None:
     service.zone.add("plain.customer.test", "A", "192.0.2.99")
     service.zone.misbehave("broken.customer.test", Behaviour.SERVFAIL)
 
@@ -127,8 +124,7 @@ async def test_step_one_comes_first(service: Service) -> None:
     assert (await partner.post(DOMAIN)).status == 200
 
 
-async def test_a_powered_domain_is_not_powered_again(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_powered_domain_is_not_powered_again(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     await partner.post(DOMAIN)
 
@@ -138,8 +134,7 @@ async def test_a_powered_domain_is_not_powered_again(service: Service) -> None:
     assert (await partner.get()).body["items"][0]["applicationUrl"] == "https://origin.example.com"
 
 
-async def test_of_many_posts_at_once_one_succeeds(service: Service) -> None:
-    partner = await service.partner()
+async def test_of_many_posts_at_once_one_succeeds(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
 
     answers = await asyncio.gather(*(partner.post(DOMAIN) for _ in range(20)))
@@ -151,10 +146,9 @@ async def test_of_many_posts_at_once_one_succeeds(service: Service) -> None:
 
 
 async def test_of_many_posts_of_a_name_one_at_a_time_asks_for_its_lock(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: Service, partner: Partner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others hold no connection of the pool while they wait."""
-    partner = await service.partner()
     service.point(DOMAIN)
     inside = most = 0
     claimed = DomainClaims.claimed
@@ -208,8 +202,7 @@ async def test_a_name_another_application_secures_is_taken(service: Service) -> 
     assert (await other.post(DOMAIN)).message == ALREADY
 
 
-async def test_put_changes_what_is_sent_and_keeps_the_rest(service: Service) -> None:
-    partner = await service.partner()
+async def test_put_changes_what_is_sent_and_keeps_the_rest(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     await partner.post(DOMAIN, powerRootPathAccess=["/static", "/media/"])
 
@@ -224,8 +217,7 @@ async def test_put_changes_what_is_sent_and_keeps_the_rest(service: Service) -> 
     assert item["powerRootPathAccess"] == []
 
 
-async def test_delete_releases_domain_and_certificate(service: Service) -> None:
-    partner = await service.partner()
+async def test_delete_releases_domain_and_certificate(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     await partner.post(DOMAIN)
     await store_certificate(service, partner.id, timedelta(days=90))
@@ -240,8 +232,7 @@ async def test_delete_releases_domain_and_certificate(service: Service) -> None:
         assert await connection.fetchval("select released_at is not null from certificates")
 
 
-async def test_five_more_times_in_24_hours(service: Service) -> None:
-    partner = await service.partner()
+async def test_five_more_times_in_24_hours(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     for _ in range(6):
         assert (await partner.post(DOMAIN)).status == 200
@@ -260,8 +251,7 @@ async def test_five_more_times_in_24_hours(service: Service) -> None:
     assert (await partner.post(DOMAIN)).message == LIMIT
 
 
-async def test_status_follows_dns_and_certificate(service: Service) -> None:
-    partner = await service.partner()
+async def test_status_follows_dns_and_certificate(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     await partner.post(DOMAIN)
     assert (await partner.get(status="active")).body["total"] == 1
@@ -278,8 +268,7 @@ async def test_status_follows_dns_and_certificate(service: Service) -> None:
     assert (await partner.get(domain=DOMAIN)).body["powerStatus"] == "inactive"
 
 
-async def test_lists_come_in_pages(service: Service) -> None:
-    partner = await service.partner()
+async def test_lists_come_in_pages(service: Service, partner: Partner) -> None:
     names = [f"shop-{number}.customer.test" for number in range(5)]
     for name in names:
         service.point(name)
@@ -297,8 +286,7 @@ async def test_lists_come_in_pages(service: Service) -> None:
     assert (beyond["items"], beyond["total"], beyond["pages"], beyond["nextPage"]) == ([], 5, 1, None)
 
 
-async def test_an_empty_list_has_no_pages(service: Service) -> None:
-    partner = await service.partner()
+async def test_an_empty_list_has_no_pages(partner: Partner) -> None:
 
     body = (await partner.get(page="0")).body
 
@@ -322,8 +310,7 @@ async def test_an_empty_list_has_no_pages(service: Service) -> None:
         ("status=", "status"),
     ],
 )
-async def test_a_bad_list_parameter_is_named(service: Service, query: str, named: str) -> None:
-    partner = await service.partner()
+async def test_a_bad_list_parameter_is_named(partner: Partner, query: str, named: str) -> None:
 
     answer = await partner.call("GET", f"/power?{query}")
 
@@ -345,22 +332,19 @@ NAMES_THAT_ARE_NONE = [
 
 
 @pytest.mark.parametrize("name", NAMES_THAT_ARE_NONE)
-async def test_names_that_are_none_change_nothing(service: Service, name: str) -> None:
-    partner = await service.partner()
+async def test_names_that_are_none_change_nothing(partner: Partner, name: str) -> None:
 
     for answer in (await partner.post(name), await partner.put(name), await partner.delete(name)):
         assert (answer.status, answer.message) == (502, "Domain not valid")
 
 
-async def test_roots_cannot_be_powered_here(service: Service) -> None:
-    partner = await service.partner()
+async def test_roots_cannot_be_powered_here(service: Service, partner: Partner) -> None:
     service.point("customer.test")
 
     assert (await partner.post("customer.test")).message == "Domain not valid"
 
 
-async def test_an_enrolled_root_can_be_changed_and_removed(service: Service) -> None:
-    partner = await service.partner()
+async def test_an_enrolled_root_can_be_changed_and_removed(service: Service, partner: Partner) -> None:
     async with service.database.connection() as connection:
         await connection.execute(
             "insert into domains (domain, product, application_id, application_url)"
@@ -395,8 +379,7 @@ async def test_an_enrolled_root_can_be_changed_and_removed(service: Service) -> 
         ["https://origin.example.com"],
     ],
 )
-async def test_bad_application_urls_are_refused(service: Service, url: Any) -> None:
-    partner = await service.partner()
+async def test_bad_application_urls_are_refused(service: Service, partner: Partner, url: Any) -> None:
     service.point(DOMAIN)
     service.point("other.customer.test")
     assert (await partner.post("other.customer.test")).status == 200
@@ -411,16 +394,14 @@ async def test_bad_application_urls_are_refused(service: Service, url: Any) -> N
     assert (listed["total"], listed["items"][0]["applicationUrl"]) == (1, "https://origin.example.com")
 
 
-async def test_allowed_private_origins_are_taken(service: Service) -> None:
-    partner = await service.partner()
+async def test_allowed_private_origins_are_taken(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
 
     assert (await partner.post(DOMAIN, "http://127.0.0.1:9000/app")).status == 200
 
 
 @pytest.mark.parametrize("paths", ["/static", [1], [None], [""], ["/a b"], ["/\x00"], ["/a"] * 101, {"a": 1}])
-async def test_bad_root_paths_are_refused(service: Service, paths: Any) -> None:
-    partner = await service.partner()
+async def test_bad_root_paths_are_refused(service: Service, partner: Partner, paths: Any) -> None:
     service.point(DOMAIN)
 
     answer = await partner.post(DOMAIN, powerRootPathAccess=paths)

@@ -37,8 +37,9 @@ async def service(dsn: str, tmp_path: Path, probe_port: int, bounds: Bounds) -> 
         yield service
 
 
-async def test_a_pending_domain_is_added_once_its_dns_leads_here_and_not_before(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_pending_domain_is_added_once_its_dns_leads_here_and_not_before(
+    service: Service, partner: Partner
+) -> None:
     answer = await prepare(partner, awaitDns=True)
     leads = {"type": "CNAME", "host": SHOP, "value": "target-1.partner.test"}
     assert (answer.status, answer.body["state"]) == (200, "waiting")
@@ -52,8 +53,7 @@ async def test_a_pending_domain_is_added_once_its_dns_leads_here_and_not_before(
     assert (eligibility["powerStatus"], eligibility["powerRootPathAccess"]) == ("active", ["/static"])
 
 
-async def test_a_pending_domain_that_was_added_by_hand_is_pending_no_longer(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_pending_domain_that_was_added_by_hand_is_pending_no_longer(service: Service, partner: Partner) -> None:
     await prepare(partner, awaitDns=True)
     async with service.database.transaction() as connection:
         await domains.power(connection, SHOP, partner.id, DomainSettings(ORIGIN))
@@ -61,8 +61,9 @@ async def test_a_pending_domain_that_was_added_by_hand_is_pending_no_longer(serv
     assert (await partner.call("DELETE", f"/domains/{SHOP}/prepare")).status == 409
 
 
-async def test_domain_is_served_before_its_dns_leads_here_and_active_once_it_does(service: Service) -> None:
-    partner = await service.partner()
+async def test_domain_is_served_before_its_dns_leads_here_and_active_once_it_does(
+    service: Service, partner: Partner
+) -> None:
     answer = await prepare(partner)
     assert (answer.status, answer.body["state"]) == (200, "waiting")
     assert answer.body["metadata"] == {"plan": "pro"}
@@ -90,8 +91,9 @@ async def test_domain_is_served_before_its_dns_leads_here_and_active_once_it_doe
     assert (await prepare(partner)).status == 409
 
 
-async def test_power_of_a_prepared_domain_whose_dns_has_turned_makes_it_active(service: Service) -> None:
-    partner = await service.partner()
+async def test_power_of_a_prepared_domain_whose_dns_has_turned_makes_it_active(
+    service: Service, partner: Partner
+) -> None:
     delegate(service, (await prepare(partner)).body)
     await until_state(partner, "prepared")
     refused = await partner.post(SHOP, "https://app.acme.example/new")
@@ -106,10 +108,9 @@ async def test_power_of_a_prepared_domain_whose_dns_has_turned_makes_it_active(s
 
 @pytest.mark.parametrize("by_browser", [True, False])
 async def test_a_preparation_that_waits_changes_nothing_of_a_later_enrolment(
-    service: Service, by_browser: bool
+    service: Service, partner: Partner, by_browser: bool
 ) -> None:
     """The server enrols the name meanwhile; its DNS leaves later, and the challenge is delegated only then."""
-    partner = await service.partner()
     prepared = (await prepare(partner)).body
     if by_browser:
         wanted = preparations.Wanted(SHOP, "power", DomainSettings(ORIGIN))
@@ -137,9 +138,10 @@ async def test_a_preparation_that_waits_changes_nothing_of_a_later_enrolment(
     assert held.application_url == "https://app.acme.example/back"
 
 
-async def test_power_of_a_prepared_domain_whose_answer_was_lost_may_be_sent_again(service: Service) -> None:
+async def test_power_of_a_prepared_domain_whose_answer_was_lost_may_be_sent_again(
+    service: Service, partner: Partner
+) -> None:
     """As after a failover: the database committed the first attempt, and nobody knows that it ended."""
-    partner = await service.partner()
     delegate(service, (await prepare(partner)).body)
     await until_state(partner, "prepared")
     await until_unwatched(service)
@@ -157,8 +159,7 @@ async def test_power_of_a_prepared_domain_whose_answer_was_lost_may_be_sent_agai
     assert ("power.enrol", "api") in [(each["action"], each["way"]) for each in entries]
 
 
-async def test_preparation_that_is_ended_leaves_nothing(service: Service) -> None:
-    partner = await service.partner()
+async def test_preparation_that_is_ended_leaves_nothing(service: Service, partner: Partner) -> None:
     path = f"/domains/{SHOP}/prepare"
     assert (await partner.call("GET", path)).status == (await partner.call("DELETE", path)).status == 404
     delegate(service, (await prepare(partner)).body)
@@ -195,9 +196,8 @@ async def test_domain_that_leads_to_its_holder_waits_with_the_reason(service: Se
 
 
 async def test_what_no_dns_could_change_is_refused_at_once(
-    service: Service, dsn: str, tmp_path: Path, probe_port: int
+    partner: Partner, dsn: str, tmp_path: Path, probe_port: int
 ) -> None:
-    partner = await service.partner()
     assert (await prepare(partner, POWER_TARGET)).body["code"] == "reserved"
     assert (await prepare(partner, "customer.test")).body["code"] == "root"
     assert (await prepare(partner, product="secure", applicationUrl="http://10.0.0.1")).body["code"] == "origin_refused"

@@ -18,6 +18,7 @@ from common.clock import SystemClock
 from common.dns import Resolver
 from tests.integration.api.conftest import Service
 from tests.integration.api.documented import check_answer
+from tests.integration.api.partner import Partner
 from tests.integration.api.people import organisation, person
 
 CHECKS = "status_code_conformance,content_type_conformance,response_schema_conformance,ignored_auth,unsupported_method"
@@ -47,9 +48,8 @@ async def test_every_route_has_its_row(service: Service) -> None:
     assert routes == {(operation.method, operation.path) for operation in OPERATIONS}
 
 
-async def test_examples_are_understood(service: Service) -> None:
+async def test_examples_are_understood(service: Service, partner: Partner) -> None:
     """Each body of the reference, sent to an application that has nothing: accepted, or refused for its state alone."""
-    partner = await service.partner()
     operator = await person(service, "ops@x.test", application=partner)
     acme = await organisation(service)
     names = {"organisation": acme.id}
@@ -63,14 +63,14 @@ async def test_examples_are_understood(service: Service) -> None:
 
 
 @pytest.mark.timeout(400)  # some two hundred requests, and as many questions to the DNS
-async def test_a_property_tester_finds_no_answer_that_is_not_documented(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_property_tester_finds_no_answer_that_is_not_documented(service: Service, partner: Partner) -> None:
     await send_what_it_can_think_of(service, partner.headers)
 
 
 @pytest.mark.timeout(400)
-async def test_a_property_tester_finds_no_answer_to_a_key_that_is_not_documented(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_property_tester_finds_no_answer_to_a_key_that_is_not_documented(
+    service: Service, partner: Partner
+) -> None:
     operator = await person(service, "ops@x.test")
     headers = {"Authorization": f"Bearer {operator.key}", "applicationId": partner.id}
     chosen = [f"--include-operation-id={each.id}" for each in OPERATIONS if each.by_key_alone]

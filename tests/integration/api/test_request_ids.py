@@ -28,8 +28,9 @@ async def receive_webhooks(service: Service, partner: Partner, sink: WebhookSink
         await connection.execute("update applications set webhook_url = $1, webhook_secret = $2", sink.url, sealed)
 
 
-async def test_what_a_request_causes_carries_its_id(service: Service, dsn: str, tmp_path: Path) -> None:
-    partner = await service.partner()
+async def test_what_a_request_causes_carries_its_id(
+    service: Service, partner: Partner, dsn: str, tmp_path: Path
+) -> None:
     service.point(SHOP)
     edge = replica.make_replicator(dsn, tmp_path / "edge")
     issuing = orders.make_runner(service.database, orders.CountingIssuer(tmp_path), service.keyring)
@@ -72,8 +73,7 @@ async def test_what_a_request_causes_carries_its_id(service: Service, dsn: str, 
             assert again.headers["x-request-id"] == replayed.headers["X-Request-Id"] != id_
 
 
-async def test_what_a_batch_does_carries_the_id_of_the_request_that_made_it(service: Service) -> None:
-    partner = await service.partner()
+async def test_what_a_batch_does_carries_the_id_of_the_request_that_made_it(service: Service, partner: Partner) -> None:
     record = {"type": "A", "host": "@", "value": "192.0.2.1", "ttl": 300}
     body = {"domains": [{"domain": f"d{n}.test", "dnsRecords": [record]} for n in range(2)]}
     made = await partner.call("POST", "/monitor/domains/batch", json=body)

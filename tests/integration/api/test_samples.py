@@ -94,9 +94,8 @@ def environment_of(given: Mapping[str, str], partner: Partner, tmp_path: Path, *
 
 
 async def test_the_quick_start_powers_a_domain(
-    language: str, sample: Path, service: Service, given_environment: dict[str, str], tmp_path: Path
+    language: str, sample: Path, service: Service, partner: Partner, given_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    partner = await service.partner()
     service.point("shop.customer.test")
     sample.write_text(printed("connect", language))
     wanted = {"DOMAIN": "shop.customer.test", "APPLICATION_URL": "http://127.0.0.1:1/shop"}
@@ -108,9 +107,8 @@ async def test_the_quick_start_powers_a_domain(
 
 
 async def test_the_quick_starts_server_hands_out_tokens_for_the_modal(
-    language: str, sample: Path, service: Service, given_environment: dict[str, str], tmp_path: Path
+    language: str, sample: Path, partner: Partner, given_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    partner = await service.partner()
     sample.write_text(printed("server", language))
     (port,) = free_ports(1)
     environment = environment_of(given_environment, partner, tmp_path, PORT=str(port))
@@ -146,10 +144,9 @@ async def token_of(url: str, process: asyncio.subprocess.Process) -> str:
 
 
 async def test_the_samples_of_operations_are_answered(
-    language: str, sample: Path, service: Service, given_environment: dict[str, str], tmp_path: Path
+    language: str, sample: Path, service: Service, partner: Partner, given_environment: dict[str, str], tmp_path: Path
 ) -> None:
     """One of each kind: open, with a query, with a body, with a DELETE that has one, with names in the path."""
-    partner = await service.partner()
     environment = environment_of(given_environment, partner, tmp_path)
     for operation in (each for each in OPERATIONS if each.id in CALLS):
         sample.write_text(write_samples(example_call(operation, service.url))[language])

@@ -28,8 +28,7 @@ def point(service: Service) -> None:
     service.zone.add(APEX, "A", "192.0.2.1")
 
 
-async def test_a_connect_token_opens_the_domain_check_and_nothing_else(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_connect_token_opens_the_domain_check_and_nothing_else(service: Service, partner: Partner) -> None:
     point(service)
     minted = (await mint(partner, scope="connect")).body["auth_token"]
 
@@ -50,16 +49,14 @@ async def test_a_connect_token_opens_the_domain_check_and_nothing_else(service: 
 
 
 @pytest.mark.parametrize("scope", ["", "Connect", "connect all", ["connect"], 1, False])
-async def test_an_unknown_scope_opens_nothing(service: Service, scope: object) -> None:
-    partner = await service.partner()
+async def test_an_unknown_scope_opens_nothing(partner: Partner, scope: object) -> None:
     headers = bearer(partner, partner.token(scope=scope))
 
     assert (await partner.call("GET", "/power", headers=headers)).status == 403
     assert (await partner.call("POST", "/checkdomain", json={"domain": APEX}, headers=headers)).status == 403
 
 
-async def test_a_token_for_one_domain_is_refused_for_another(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_token_for_one_domain_is_refused_for_another(service: Service, partner: Partner) -> None:
     point(service)
     service.zone.add("other.test", "A", "192.0.2.1")
     minted = (await mint(partner, scope="connect", domain="Shop.test.", userId="u1")).body["auth_token"]
@@ -77,8 +74,7 @@ async def test_a_token_for_one_domain_is_refused_for_another(service: Service) -
 A_RECORD = {"type": "A", "host": "@", "value": "192.0.2.1", "ttl": 300}
 
 
-async def test_a_connect_token_says_what_it_is_for_and_ends_within_the_hour(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_connect_token_says_what_it_is_for_and_ends_within_the_hour(partner: Partner) -> None:
 
     answer = await mint(partner, scope="connect", domain=APEX, userId="u1", expiresIn=60)
 
@@ -136,8 +132,7 @@ async def test_a_preflight_request_is_answered_without_a_token_and_without_crede
         assert "Access-Control-Allow-Credentials" not in response.headers
 
 
-async def test_answers_and_errors_of_browser_endpoints_can_be_read_by_pages(service: Service) -> None:
-    partner = await service.partner()
+async def test_answers_and_errors_of_browser_endpoints_can_be_read_by_pages(service: Service, partner: Partner) -> None:
     point(service)
     origin = {"Origin": "https://partner.example"}
 

@@ -14,6 +14,7 @@ from yarl import URL
 from api.operations import OPERATIONS
 from common.exposition import render
 from tests.integration.api.conftest import Service
+from tests.integration.api.partner import Partner
 from tests.integration.api.people import person
 from tests.waiting import SECONDS
 
@@ -49,8 +50,7 @@ BAD_BODIES = {
 
 
 @pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES.keys())
-async def test_bad_bodies_are_refused_in_shape(service: Service, body: bytes) -> None:
-    partner = await service.partner()
+async def test_bad_bodies_are_refused_in_shape(service: Service, partner: Partner, body: bytes) -> None:
     service.point(DOMAIN)
     headers = partner.headers | {"Content-Type": "application/json"}
 
@@ -63,8 +63,7 @@ async def test_bad_bodies_are_refused_in_shape(service: Service, body: bytes) ->
     assert (await partner.get()).body["total"] == 0
 
 
-async def test_the_last_of_doubled_keys_counts(service: Service) -> None:
-    partner = await service.partner()
+async def test_the_last_of_doubled_keys_counts(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     headers = partner.headers | {"Content-Type": "application/json; charset=utf-8"}
 
@@ -74,9 +73,8 @@ async def test_the_last_of_doubled_keys_counts(service: Service) -> None:
     assert (await partner.get()).body["items"][0]["domain"] == DOMAIN
 
 
-async def test_an_identifier_that_no_database_holds_is_found_nowhere(service: Service) -> None:
+async def test_an_identifier_that_no_database_holds_is_found_nowhere(service: Service, partner: Partner) -> None:
     """A NUL in a path's parameter or in a claim of a token, which Postgres keeps in no text."""
-    partner = await service.partner()
     operator = await person(service, "ops@x.test")
     by_key = {"applicationId": partner.id, "Authorization": f"Bearer {operator.key}"}
     for operation in OPERATIONS:
@@ -94,8 +92,7 @@ async def test_an_identifier_that_no_database_holds_is_found_nowhere(service: Se
     assert flow.status == 201
 
 
-async def test_http_keeps_its_own_statuses(service: Service) -> None:
-    partner = await service.partner()
+async def test_http_keeps_its_own_statuses(partner: Partner) -> None:
 
     answer = await partner.call("GET", "/nothing", headers={})
     assert (answer.status, answer.message) == (404, "Not Found")
@@ -115,15 +112,13 @@ async def test_http_keeps_its_own_statuses(service: Service) -> None:
     assert (await partner.call("POST", data=gzip.compress(b"0" * 10_000_000), headers=headers)).status == 415
 
 
-async def test_the_software_is_not_named(service: Service) -> None:
-    partner = await service.partner()
+async def test_the_software_is_not_named(partner: Partner) -> None:
 
     for answer in (await partner.get(), await partner.call("GET", "/nothing")):
         assert answer.headers["Server"] == "frontage"
 
 
-async def test_health_is_public_and_metrics_are_not(service: Service) -> None:
-    partner = await service.partner()
+async def test_health_is_public_and_metrics_are_not(service: Service, partner: Partner) -> None:
     assert (await partner.call("GET", "/healthz", headers={})).status == 200
     assert (await partner.call("GET", "/readyz", headers={})).status == 200
     await partner.get()
@@ -195,8 +190,7 @@ async def test_a_strange_expectation_of_nothing_is_refused_in_shape(service: Ser
     assert orjson.loads(body)["message"] == "Expectation Failed"
 
 
-async def test_who_waits_for_100_continue_gets_it(service: Service) -> None:
-    partner = await service.partner()
+async def test_who_waits_for_100_continue_gets_it(service: Service, partner: Partner) -> None:
     service.point(DOMAIN)
     body = {"domain": DOMAIN, "applicationUrl": "https://origin.example.com"}
 

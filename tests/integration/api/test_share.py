@@ -13,6 +13,7 @@ import pytest
 
 from common.db.shares import share_records
 from tests.integration.api.conftest import SERVER, Service
+from tests.integration.api.partner import Partner
 
 RECORDS = [
     {"type": "CNAME", "host": "shop", "value": "apps.acme.example", "ttl": 300},
@@ -72,8 +73,9 @@ async def test_whatever_records_hold_is_text(service: Service) -> None:
     assert "<b x=" not in page
 
 
-async def test_a_configuration_without_a_domain_keeps_only_the_placeholders_of_the_domain(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_configuration_without_a_domain_keeps_only_the_placeholders_of_the_domain(
+    service: Service, partner: Partner
+) -> None:
     config = {
         "dnsRecords": [
             {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "{CNAME_TARGET}", "ttl": 300},

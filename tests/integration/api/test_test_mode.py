@@ -23,8 +23,7 @@ async def make_test(service: Service, partner: Partner) -> None:
 
 
 @pytest.mark.parametrize("is_test", [True, False])
-async def test_its_domains_and_events_say_so(service: Service, is_test: bool) -> None:
-    partner = await service.partner()
+async def test_its_domains_and_events_say_so(service: Service, partner: Partner, is_test: bool) -> None:
     if is_test:
         await make_test(service, partner)
     async with service.database.transaction() as connection:

@@ -23,8 +23,7 @@ async def report(service: Service, partner: Partner, ago: timedelta = timedelta(
         await traffic.write_report(connection, datetime.now(UTC) - ago, given)
 
 
-async def test_counts_are_listed_by_interval_and_added_up(service: Service) -> None:
-    partner = await service.partner()
+async def test_counts_are_listed_by_interval_and_added_up(service: Service, partner: Partner) -> None:
     async with service.database.transaction() as connection:
         await domains.power(connection, DOMAIN, partner.id, DomainSettings("http://192.0.2.7/a"))
     await report(service, partner)
@@ -57,7 +56,6 @@ async def test_another_applications_traffic_is_not_shown(service: Service) -> No
     assert sum(body["total"][name] for name in ("requests", "bytes", "client_errors")) == 0
 
 
-async def test_an_unknown_period_is_refused(service: Service) -> None:
-    partner = await service.partner()
+async def test_an_unknown_period_is_refused(partner: Partner) -> None:
     answer = await partner.call("GET", f"/domains/{DOMAIN}/traffic?period=year")
     assert (answer.status, answer.body["message"]) == (400, "Invalid 'period' parameter")

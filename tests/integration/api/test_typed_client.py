@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.api.conftest import Service
+from tests.integration.api.partner import Partner
 
 PACKAGES = ("openapi-typescript@^7.13.0", "openapi-fetch@^0.17.0", "typescript@^5.9.0")
 GOOD = """
@@ -53,9 +54,8 @@ async def run(*command: str, cwd: Path, env: dict[str, str]) -> tuple[int, str, 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="without npm")
 @pytest.mark.timeout(400)  # npm installs from the network
 async def test_a_generated_client_compiles_and_calls_the_api(
-    service: Service, tmp_path: Path, given_environment: dict[str, str]
+    service: Service, partner: Partner, tmp_path: Path, given_environment: dict[str, str]
 ) -> None:
-    partner = await service.partner()
     async with service.session.get(f"{service.url}/openapi.json") as response:
         (tmp_path / "openapi.json").write_bytes(await response.read())
     (tmp_path / "package.json").write_text('{"type": "module", "private": true}')

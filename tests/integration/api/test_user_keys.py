@@ -57,8 +57,7 @@ async def test_no_call_opens_another_organisations_application(service: Service)
             assert answer.status == 404, (operation.id, answer)
 
 
-async def test_a_viewer_changes_nothing_whatever_the_key_permits(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_viewer_changes_nothing_whatever_the_key_permits(service: Service, partner: Partner) -> None:
     acme = await organisation(service, "Acme", partner)
     for email, role, permission in (
         ("viewer@acme.example", "viewer", Permission.OWN),
@@ -77,8 +76,7 @@ async def test_a_viewer_changes_nothing_whatever_the_key_permits(service: Servic
         assert (await asks.call("GET", "/operations")).status == 404
 
 
-async def test_a_token_of_an_application_opens_nothing_of_users(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_token_of_an_application_opens_nothing_of_users(partner: Partner) -> None:
     for operation in OPERATIONS:
         if operation.by_key_alone:
             answer = await partner.call(operation.method, path_of(operation), json=operation.example or {})
@@ -168,8 +166,7 @@ async def test_a_key_ends_with_its_time_its_user_and_its_revocation(service: Ser
     assert (await bob.call("GET", "/account")).status == 401
 
 
-async def test_a_revoked_key_ends_the_links_and_configurations_that_it_made(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_revoked_key_ends_the_links_and_configurations_that_it_made(service: Service, partner: Partner) -> None:
     acme = await organisation(service, "Acme", partner)
     ada = await person(service, "ada@acme.example", acme, "owner", application=partner)
     old, new = [await key_of(service, ada.user, Permission.OWN, application=partner) for _ in range(2)]
@@ -195,8 +192,9 @@ async def test_a_revoked_key_ends_the_links_and_configurations_that_it_made(serv
     assert [each["id"] for each in left] == links[1:]
 
 
-async def test_a_revoked_key_ends_the_flows_that_it_began_and_the_links_made_from_them(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_revoked_key_ends_the_flows_that_it_began_and_the_links_made_from_them(
+    service: Service, partner: Partner
+) -> None:
     acme = await organisation(service, "Acme", partner)
     ada = await person(service, "ada@acme.example", acme, "owner", application=partner)
     old, new = [await key_of(service, ada.user, Permission.OWN, application=partner) for _ in range(2)]
@@ -227,8 +225,7 @@ async def test_a_revoked_key_ends_the_flows_that_it_began_and_the_links_made_fro
     assert (await partner.call("GET", of_new, headers=of_browser)).status == 200
 
 
-async def test_a_role_that_changes_counts_at_once(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_role_that_changes_counts_at_once(service: Service, partner: Partner) -> None:
     acme = await organisation(service, "Acme", partner)
     owner = await person(service, "owner@acme.example", acme, "owner")
     dev = await person(service, "dev@acme.example", acme, "developer", application=partner)
@@ -343,8 +340,7 @@ async def test_a_list_of_applications_goes_on_where_it_stopped(service: Service)
         assert (await ada.call("GET", f"/applications?{wrong}")).status == 400, wrong
 
 
-async def test_operators_see_the_installation_and_set_what_partners_may_not(service: Service) -> None:
-    partner = await service.partner()
+async def test_operators_see_the_installation_and_set_what_partners_may_not(service: Service, partner: Partner) -> None:
     acme = await organisation(service)
     operator = await person(service, "ops@x.test", application=partner)
     looking = await key_of(service, operator.user, Permission.VIEW, application=partner)
@@ -378,9 +374,8 @@ async def test_operators_see_the_installation_and_set_what_partners_may_not(serv
 
 
 async def test_a_deletion_is_followed_until_the_application_is_gone(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: Service, partner: Partner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    partner = await service.partner()
     service.point(SHOP)
     await partner.post(SHOP)
     acme = await organisation(service, "Acme", partner)

@@ -48,8 +48,9 @@ async def wildcard_of(service: Service, partner: Partner, target: str, name: str
     assert (await partner.post(name, ORIGIN)).status == 200
 
 
-async def test_wildcard_is_refused_with_the_record_to_create_until_its_challenge_is_delegated(service: Service) -> None:
-    partner = await service.partner()
+async def test_wildcard_is_refused_with_the_record_to_create_until_its_challenge_is_delegated(
+    service: Service, partner: Partner
+) -> None:
     service.zone.add(WILD, "CNAME", "target-1.partner.test")
     refused = await partner.post(WILD, ORIGIN)
     async with service.database.connection() as connection:
@@ -86,16 +87,14 @@ async def until_certified(service: Service) -> list[dict[str, str]]:
     return [dict(row) for row in await parts.fetch(service.database, "select domain from certificates")]
 
 
-async def test_delegation_alone_enrols_no_wildcard_that_leads_elsewhere(service: Service) -> None:
-    partner = await service.partner()
+async def test_delegation_alone_enrols_no_wildcard_that_leads_elsewhere(service: Service, partner: Partner) -> None:
     await delegate_to(service, partner)
     service.zone.add(WILD, "CNAME", "other-vendor.test")
     refused = await partner.post(WILD, ORIGIN)
     assert (refused.status, refused.body["code"]) == (502, "not_eligible")
 
 
-async def test_prepared_wildcard_is_served_before_its_dns_leads_here(service: Service) -> None:
-    partner = await service.partner()
+async def test_prepared_wildcard_is_served_before_its_dns_leads_here(service: Service, partner: Partner) -> None:
     answer = await prepare(partner, WILD)
     first, second = answer.body["records"]
     assert (first["host"], second["host"]) == (f"_acme-challenge.{BASE}", WILD)
@@ -107,8 +106,7 @@ async def test_prepared_wildcard_is_served_before_its_dns_leads_here(service: Se
 
 
 @pytest.mark.parametrize("name", ["*", "*.com", "*.co.uk", "*.github.io", "*.*.customer.test", "a.*.customer.test"])
-async def test_other_wildcards_are_refused_and_change_nothing(service: Service, name: str) -> None:
-    partner = await service.partner()
+async def test_other_wildcards_are_refused_and_change_nothing(service: Service, partner: Partner, name: str) -> None:
     for answer in (await partner.post(name, ORIGIN), await partner.put(name, applicationUrl=ORIGIN)):
         assert (answer.message, answer.body["code"]) == ("Domain not valid", "domain_not_valid")
         assert answer.body["hint"]
@@ -116,8 +114,7 @@ async def test_other_wildcards_are_refused_and_change_nothing(service: Service, 
     assert await parts.fetch(service.database, "select from acme_delegations") == []
 
 
-async def test_wildcard_over_our_own_names_is_reserved(service: Service) -> None:
-    partner = await service.partner()
+async def test_wildcard_over_our_own_names_is_reserved(service: Service, partner: Partner) -> None:
     await delegate_to(service, partner, "frontage.test")
     refused = await partner.post("*.frontage.test", ORIGIN)
     assert (refused.message, refused.body["code"]) == ("Domain not valid", "reserved")
@@ -170,9 +167,10 @@ async def test_nested_wildcards_of_two_applications_stand_side_by_side(service: 
     assert (await lower.get(domain=f"*.b.{BASE}")).body["powerStatus"] == "active"
 
 
-async def test_root_and_wildcard_have_one_record_and_answer_each_others_values(service: Service) -> None:
+async def test_root_and_wildcard_have_one_record_and_answer_each_others_values(
+    service: Service, partner: Partner
+) -> None:
     """Two orders may run at once, of one challenge name."""
-    partner = await service.partner()
     await delegate_to(service, partner)
     async with service.database.transaction() as connection:
         await delegations.set_values(connection, BASE, partner.id, ["root"])
@@ -185,8 +183,9 @@ async def test_root_and_wildcard_have_one_record_and_answer_each_others_values(s
         assert list(await delegations.set_values(connection, BASE, partner.id, ["again"])) == ["again"]
 
 
-async def test_redirect_of_a_wildcard_to_a_name_that_it_stands_for_is_a_loop(service: Service) -> None:
-    partner = await service.partner()
+async def test_redirect_of_a_wildcard_to_a_name_that_it_stands_for_is_a_loop(
+    service: Service, partner: Partner
+) -> None:
     await delegate_to(service, partner)
     service.zone.replace(WILD, "CNAME", "target-1.partner.test")
     body = {"domain": WILD, "redirectTo": f"https://www.{BASE}"}

@@ -11,13 +11,13 @@ from common.db import (
 )
 from tests.integration.api.conftest import SERVER, Service
 from tests.integration.api.ownership.parts import NOT_VALID, REASON, SHOP, holder, name_by_txt, refusal
+from tests.integration.api.partner import Partner
 from tests.integration.api.secured import Ssl
 
 
 async def test_a_blocked_name_is_enrolled_by_no_application_and_stays_enrolled_where_it_is(
-    service: Service, origin: str
+    service: Service, partner: Partner, origin: str
 ) -> None:
-    partner = await service.partner()
     service.zone.add(SHOP, "A", SERVER)
     name_by_txt(service, SHOP, partner)
     assert (await partner.post(SHOP, origin)).status == 200
@@ -44,9 +44,8 @@ async def test_a_blocked_name_is_enrolled_by_no_application_and_stays_enrolled_w
 
 
 async def test_what_an_operator_has_blocked_or_suspended_is_neither_enrolled_nor_changed(
-    service: Service, origin: str
+    service: Service, partner: Partner, origin: str
 ) -> None:
-    partner = await service.partner()
     power, ssl = partner, Ssl(partner, origin)
     for name in (SHOP, "second.customer.test", "new.customer.test"):
         service.zone.add(name, "A", SERVER)

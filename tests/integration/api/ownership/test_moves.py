@@ -225,8 +225,7 @@ async def test_monitored_domains_are_no_matter_of_whose_it_is(service: Service) 
     assert len(await fetch(service, "select * from monitored_domains")) == 2
 
 
-async def test_an_application_that_is_being_deleted_gets_nothing(service: Service) -> None:
-    partner = await service.partner()
+async def test_an_application_that_is_being_deleted_gets_nothing(service: Service, partner: Partner) -> None:
     service.point(SHOP)
     await fetch(service, "update applications set deleting_at = now()")
     assert (await partner.post(SHOP)).status == 401

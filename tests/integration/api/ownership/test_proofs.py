@@ -15,6 +15,7 @@ from tests.integration.api.ownership.parts import (
     refusal,
     two,
 )
+from tests.integration.api.partner import Partner
 from tests.integration.api.secured import Ssl, go_live
 from tests.integration.api.test_eligibility import cdn
 
@@ -33,8 +34,7 @@ async def test_a_cdn_name_set_up_for_another_is_out_of_reach(service: Service, o
         assert (await victim.post(SHOP)).status == 200
 
 
-async def test_an_a_record_of_ours_needs_the_txt_record_too(service: Service) -> None:
-    partner = await service.partner()
+async def test_an_a_record_of_ours_needs_the_txt_record_too(service: Service, partner: Partner) -> None:
     service.zone.add(SHOP, "A", SERVER)
     assert refusal(await partner.post(SHOP)) == (502, REVIEW, "txt_record_needed")
     name_by_txt(service, SHOP, partner)
@@ -53,8 +53,7 @@ async def test_a_cname_straight_to_us_or_to_anothers_target_needs_the_txt_record
         assert (await partner.post(name)).status == 200
 
 
-async def test_a_txt_record_for_a_name_that_leads_elsewhere_is_not_enough(service: Service) -> None:
-    partner = await service.partner()
+async def test_a_txt_record_for_a_name_that_leads_elsewhere_is_not_enough(service: Service, partner: Partner) -> None:
     service.zone.add(SHOP, "A", "192.0.2.99")
     name_by_txt(service, SHOP, partner)
     assert (await partner.get(domain=SHOP)).body["eligible"] is False
@@ -123,8 +122,7 @@ async def test_a_departed_name_stays_its_holders_until_a_proof(service: Service,
 # What is answered ------------------------------------------------------------------------------------------------
 
 
-async def test_a_repeated_post_says_what_to_do(service: Service, origin: str) -> None:
-    partner = await service.partner()
+async def test_a_repeated_post_says_what_to_do(service: Service, partner: Partner, origin: str) -> None:
     service.point(SHOP)
     assert (await partner.post(SHOP)).status == 200
     answer = await partner.post(SHOP)
@@ -135,8 +133,9 @@ async def test_a_repeated_post_says_what_to_do(service: Service, origin: str) ->
     assert refusal(answer) == (502, "There is already a valid certificate for this domain.", "enrolled")
 
 
-async def test_a_root_is_eligible_and_post_power_says_where_it_goes(service: Service, origin: str) -> None:
-    partner = await service.partner()
+async def test_a_root_is_eligible_and_post_power_says_where_it_goes(
+    service: Service, partner: Partner, origin: str
+) -> None:
     service.zone.add(ROOT, "A", SERVER)
     found = (await partner.get(domain=SHOP, rootDomain="true")).body
     assert found["eligible"] is True

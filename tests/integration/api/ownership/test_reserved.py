@@ -33,8 +33,7 @@ from tests.integration.api.partner import Partner
 from tests.integration.api.secured import Ssl
 
 
-async def test_our_own_names_are_nobodys_domains(service: Service, origin: str) -> None:
-    partner = await service.partner()
+async def test_our_own_names_are_nobodys_domains(service: Service, partner: Partner, origin: str) -> None:
     for name in (POWER_TARGET, "secure.frontage.localhost", "api.frontage.test"):
         service.zone.add(name, "A", SERVER)
         name_by_txt(service, name, partner)
@@ -45,8 +44,7 @@ async def test_our_own_names_are_nobodys_domains(service: Service, origin: str) 
     assert await fetch(service, "select * from domains") == []
 
 
-async def test_an_applications_own_targets_are_not_its_domains(service: Service, origin: str) -> None:
-    partner = await service.partner()
+async def test_an_applications_own_targets_are_not_its_domains(service: Service, partner: Partner, origin: str) -> None:
     async with service.database.transaction() as connection:
         await applications.update_application(connection, partner.id, secure_cname_target="ssl.partner.test")
     service.zone.add("ssl.partner.test", "A", SERVER)
@@ -86,9 +84,8 @@ async def test_the_root_above_anothers_target_or_ours_is_not_taken_by_address(se
         assert refusal(await attacker.post(root))[2] == "txt_record_needed"
 
 
-async def test_a_name_becomes_no_target_and_domain_at_once(service: Service) -> None:
+async def test_a_name_becomes_no_target_and_domain_at_once(service: Service, partner: Partner) -> None:
     """An operator gives an application the target that its partner enrols at that moment."""
-    partner = await service.partner()
     for number in range(5):
         name = f"shop-{number}.customer.test"
         service.zone.add(name, "A", SERVER)
