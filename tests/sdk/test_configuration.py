@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from playwright.async_api import Browser, ConsoleMessage
+from playwright.async_api import ConsoleMessage, Page
 
 from tests.browser import SESSION_LOOP
-from tests.sdk.scripted_api import CONFIG, ScriptedApi, connect, open_page, shows
+from tests.sdk.scripted_api import CONFIG, ScriptedApi, connect, shows
 
 pytestmark = SESSION_LOOP
 
 RECORD = {"type": "CNAME", "host": "www", "value": "{CNAME_TARGET}", "ttl": 300}
 
 
-async def test_the_script_is_small_and_makes_a_global(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_the_script_is_small_and_makes_a_global(page: Page) -> None:
     names = await page.evaluate("Object.keys(frontage)")
     functions = ["connectDomain", "showFrontage", "checkDomain", "checkRecords", "close", "load", "loadSharedFlow"]
     assert names == [*functions, "version"]
@@ -41,8 +40,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-async def test_a_wrong_key_is_named_with_what_was_expected(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_a_wrong_key_is_named_with_what_was_expected(page: Page) -> None:
     for changes, key, expected in WRONG:
         await page.evaluate("window.failed = null")
         await connect(page, CONFIG | changes)
@@ -52,8 +50,7 @@ async def test_a_wrong_key_is_named_with_what_was_expected(chromium: Browser) ->
     assert await page.locator("frontage-connect").count() == 0
 
 
-async def test_unknown_keys_warn_and_are_ignored(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_unknown_keys_warn_and_are_ignored(page: Page) -> None:
     said: list[ConsoleMessage] = []
     page.on("console", lambda message: said.append(message))  # noqa: PLW0108 - Playwright marks its listeners
     await connect(page, CONFIG | {"prefilled_domain": "a.example", "whiteLabel": {"color": 1}, "monitor": None})
@@ -64,8 +61,7 @@ async def test_unknown_keys_warn_and_are_ignored(chromium: Browser) -> None:
     ]
 
 
-async def test_the_old_name_opens_the_modal_and_says_so_once(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_the_old_name_opens_the_modal_and_says_so_once(page: Page) -> None:
     said: list[ConsoleMessage] = []
     page.on("console", lambda message: said.append(message))  # noqa: PLW0108 - Playwright marks its listeners
     for _ in range(2):
@@ -78,9 +74,7 @@ async def test_the_old_name_opens_the_modal_and_says_so_once(chromium: Browser) 
     ]
 
 
-async def test_the_api_gets_the_configuration_without_what_is_the_browsers(chromium: Browser) -> None:
-    api = ScriptedApi()
-    page = await open_page(await chromium.new_context(), api)
+async def test_the_api_gets_the_configuration_without_what_is_the_browsers(api: ScriptedApi, page: Page) -> None:
     await connect(page, CONFIG | {"power": False, "userId": "user-7"}, "{onSuccess: () => {}}")
     await page.locator("#domain").fill("shop.customer.example")
     await page.keyboard.press("Enter")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.browser import SESSION_LOOP
 from tests.sdk.scripted_api import API, CONFIG, ScriptedApi, connect, open_page, shows
@@ -51,8 +51,7 @@ NO_DOMAINS = [
 ]
 
 
-async def test_what_people_type_is_read_as_the_domain_they_mean(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_what_people_type_is_read_as_the_domain_they_mean(page: Page) -> None:
     read = f"typed => import('{API}/source/domain_input.js').then(({{readDomain}}) => typed.map(readDomain))"
     found: list[dict[str, Any]] = await page.evaluate(read, [typed for typed, *_ in (*TYPED, *NO_DOMAINS)])
     right = [(typed, each["name"], each["suggestion"]) for each, (typed, *_) in zip(found, TYPED, strict=False)]
@@ -65,9 +64,7 @@ async def test_what_people_type_is_read_as_the_domain_they_mean(chromium: Browse
     assert wrong == NO_DOMAINS
 
 
-async def test_a_hint_is_taken_by_a_click_and_left_by_a_second_continue(chromium: Browser) -> None:
-    api = ScriptedApi()
-    page = await open_page(await chromium.new_context(), api)
+async def test_a_hint_is_taken_by_a_click_and_left_by_a_second_continue(api: ScriptedApi, page: Page) -> None:
     await connect(page)
     field = page.locator("#domain")
     await expect(field).to_be_focused()
@@ -84,8 +81,7 @@ async def test_a_hint_is_taken_by_a_click_and_left_by_a_second_continue(chromium
     assert api.bodies("/connect/flows")[0]["domain"] == "other.con"
 
 
-async def test_a_problem_stands_beside_the_field_and_is_read_out(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_a_problem_stands_beside_the_field_and_is_read_out(page: Page) -> None:
     await connect(page)
     await page.keyboard.type("example")
     await page.keyboard.press("Enter")
@@ -97,8 +93,7 @@ async def test_a_problem_stands_beside_the_field_and_is_read_out(chromium: Brows
     await expect(field).to_have_attribute("aria-invalid", "false")
 
 
-async def test_a_domain_that_the_api_refuses_is_said_beside_the_field(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_a_domain_that_the_api_refuses_is_said_beside_the_field(chromium: Browser, api: ScriptedApi) -> None:
     api.on["create"] = (400, {"message": "Invalid 'domain' parameter", "hint": "expected a root domain: example.com"})
     page = await open_page(await chromium.new_context(), api)
     await connect(page)
@@ -111,9 +106,7 @@ async def test_a_domain_that_the_api_refuses_is_said_beside_the_field(chromium: 
     await expect(page.locator("#domain")).to_have_value("shop.example.com")
 
 
-async def test_the_domain_of_a_mail_provider_is_not_taken(chromium: Browser) -> None:
-    api = ScriptedApi()
-    page = await open_page(await chromium.new_context(), api)
+async def test_the_domain_of_a_mail_provider_is_not_taken(api: ScriptedApi, page: Page) -> None:
     await connect(page)
     await page.keyboard.type("me@gmail.com")
     await page.keyboard.press("Enter")
@@ -121,9 +114,7 @@ async def test_the_domain_of_a_mail_provider_is_not_taken(chromium: Browser) -> 
     assert api.requests == []
 
 
-async def test_one_of_several_prefilled_domains_is_chosen(chromium: Browser) -> None:
-    api = ScriptedApi()
-    page = await open_page(await chromium.new_context(), api)
+async def test_one_of_several_prefilled_domains_is_chosen(api: ScriptedApi, page: Page) -> None:
     await connect(page, CONFIG | {"prefilledDomain": ["one.example", "two.example"]})
     await expect(page.get_by_role("radio", name="one.example")).to_be_focused()
     await expect(page.locator("#domain")).to_be_hidden()
@@ -133,9 +124,7 @@ async def test_one_of_several_prefilled_domains_is_chosen(chromium: Browser) -> 
     assert api.bodies("/connect/flows")[0]["domain"] == "two.example"
 
 
-async def test_one_prefilled_domain_is_looked_at_at_once(chromium: Browser) -> None:
-    api = ScriptedApi()
-    page = await open_page(await chromium.new_context(), api)
+async def test_one_prefilled_domain_is_looked_at_at_once(page: Page) -> None:
     await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example"})
     await shows(page, "checking")
     await page.get_by_role("button", name="Back").click()

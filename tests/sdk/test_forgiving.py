@@ -187,8 +187,7 @@ async def test_failures_are_in_the_modals_language_and_the_servers_words_are_det
     await expect(page.get_by_text("An English sentence.")).to_be_visible()
 
 
-async def test_a_page_that_is_loaded_again_goes_on_where_the_person_was(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_a_page_that_is_loaded_again_goes_on_where_the_person_was(chromium: Browser, api: ScriptedApi) -> None:
     api.on["create"] = PLANNED | MANUAL
     page = await open_page(await chromium.new_context(), api)
     await connect(page, CONFIG)
@@ -203,8 +202,7 @@ async def test_a_page_that_is_loaded_again_goes_on_where_the_person_was(chromium
     assert len(api.bodies("/connect/flows")) == 1
 
 
-async def test_a_finished_domain_is_not_opened_again(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_a_finished_domain_is_not_opened_again(chromium: Browser, api: ScriptedApi) -> None:
     api.on["create"] = PLANNED | {"state": "finished", "enrolments": []}
     page = await open_page(await chromium.new_context(), api)
     await connect(page, CONFIG)
@@ -228,8 +226,9 @@ async def test_escape_closes_the_topmost_layer_alone(chromium: Browser) -> None:
     await page.wait_for_function("window.outcome")
 
 
-async def test_a_partner_keeps_the_modal_open_and_learns_of_links_and_guides(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_a_partner_keeps_the_modal_open_and_learns_of_links_and_guides(
+    chromium: Browser, api: ScriptedApi
+) -> None:
     api.on["create"] = PLANNED | MANUAL
     api.on["share"] = {"link": "https://api.frontage.example/share/x", "expires_at": "2026-12-24T00:00:00Z"}
     page = await open_page(await chromium.new_context(), api)
@@ -465,8 +464,7 @@ async def test_a_refusal_of_the_api_stands_under_details(chromium: Browser) -> N
     await screenshot(page, "details-error")
 
 
-async def test_a_domain_that_is_refused_says_so_beside_the_field(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_a_domain_that_is_refused_says_so_beside_the_field(chromium: Browser, api: ScriptedApi) -> None:
     api.on["create"] = (400, {"message": "Bad Request", "code": "odd", "hint": RAW})
     page = await open_page(await chromium.new_context(), api)
     await connect(page, CONFIG)

@@ -7,21 +7,11 @@ import json
 import time
 from typing import Any
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
 from api.sdk.assets import HERE
 from tests.browser import SESSION_LOOP, axe, screenshot
-from tests.sdk.scripted_api import (
-    API,
-    CHECKING,
-    CONFIG,
-    PLANNED,
-    SCRIPT,
-    ScriptedApi,
-    connect,
-    open_page,
-    shows,
-)
+from tests.sdk.scripted_api import API, CHECKING, CONFIG, PLANNED, SCRIPT, ScriptedApi, connect, open_page, shows
 
 pytestmark = SESSION_LOOP
 
@@ -44,8 +34,7 @@ def jwt(*, expires_in_seconds: float, name: str) -> str:
     return f"e30.{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.x"
 
 
-async def test_under_a_strict_policy_nothing_is_refused(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_under_a_strict_policy_nothing_is_refused(chromium: Browser, api: ScriptedApi) -> None:
     page = await open_page(await chromium.new_context(), api, headers={"Content-Security-Policy": STRICT_CSP})
     await page.evaluate(
         "document.addEventListener('securitypolicyviolation', event => { window.violation = event.violatedDirective })"
@@ -88,8 +77,7 @@ async def test_nothing_moves_for_people_who_asked_for_less_motion(chromium: Brow
     assert seconds < 0.001
 
 
-async def test_hostile_styles_inert_and_direction_do_not_reach_it(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_hostile_styles_inert_and_direction_do_not_reach_it(chromium: Browser, api: ScriptedApi) -> None:
     page = await open_page(
         await chromium.new_context(),
         api,
@@ -115,8 +103,7 @@ async def test_hostile_styles_inert_and_direction_do_not_reach_it(chromium: Brow
     await shows(page, "checking")
 
 
-async def test_written_from_right_to_left_it_is_mirrored_and_fits(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_written_from_right_to_left_it_is_mirrored_and_fits(chromium: Browser, api: ScriptedApi) -> None:
     page = await open_page(await chromium.new_context(viewport={"width": 320, "height": 640}), api)
     await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example"})
     await shows(page, "checking")
@@ -133,8 +120,7 @@ async def test_written_from_right_to_left_it_is_mirrored_and_fits(chromium: Brow
     assert await axe(page) == []
 
 
-async def test_by_keyboard_alone(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_by_keyboard_alone(chromium: Browser, api: ScriptedApi) -> None:
     api.on["create"] = PLANNED
     page = await open_page(await chromium.new_context(), api)
     await page.locator("#connect").focus()
@@ -158,17 +144,14 @@ async def test_by_keyboard_alone(chromium: Browser) -> None:
     assert await page.evaluate("document.activeElement.id") == "connect"
 
 
-async def test_the_page_does_not_see_keys_pressed_in_it(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_the_page_does_not_see_keys_pressed_in_it(page: Page) -> None:
     await page.evaluate("addEventListener('keydown', event => { window.seen = event.key })")
     await connect(page)
     await page.keyboard.type("a")
     assert await page.evaluate("window.seen") is None
 
 
-async def test_a_lost_connection_is_shown_and_nothing_is_asked_twice(chromium: Browser) -> None:
-    api = ScriptedApi()
-    page = await open_page(await chromium.new_context(), api)
+async def test_a_lost_connection_is_shown_and_nothing_is_asked_twice(api: ScriptedApi, page: Page) -> None:
     await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example"})
     await shows(page, "checking")
     api.is_reachable = False
@@ -190,9 +173,7 @@ async def test_a_lost_connection_is_shown_and_nothing_is_asked_twice(chromium: B
     assert api.bodies("/apply") == []
 
 
-async def test_a_token_that_expires_is_replaced_by_get_token(chromium: Browser) -> None:
-    api = ScriptedApi()
-    page = await open_page(await chromium.new_context(), api)
+async def test_a_token_that_expires_is_replaced_by_get_token(api: ScriptedApi, page: Page) -> None:
     fresh = jwt(expires_in_seconds=3600, name="fresh")
     callbacks = f"{{getToken: async () => {{ window.asked = (window.asked ?? 0) + 1; return '{fresh}' }}}}"
     stale = jwt(expires_in_seconds=20, name="stale")
@@ -203,9 +184,7 @@ async def test_a_token_that_expires_is_replaced_by_get_token(chromium: Browser) 
     assert await page.evaluate("window.asked") == 1
 
 
-async def test_get_token_that_fails_or_hangs_is_a_clear_error_and_is_asked_again(chromium: Browser) -> None:
-    api = ScriptedApi()
-    page = await open_page(await chromium.new_context(), api)
+async def test_get_token_that_fails_or_hangs_is_a_clear_error_and_is_asked_again(api: ScriptedApi, page: Page) -> None:
     await page.clock.install()
     fresh = jwt(expires_in_seconds=3600, name="fresh")
     config = {key: value for key, value in CONFIG.items() if key != "token"}
@@ -232,10 +211,10 @@ async def test_get_token_that_fails_or_hangs_is_a_clear_error_and_is_asked_again
     assert set(api.tokens()) == {f"Bearer {fresh}"}
 
 
-async def test_a_token_that_cannot_be_renewed_for_a_moment_does_not_end_what_is_followed(chromium: Browser) -> None:
+async def test_a_token_that_cannot_be_renewed_for_a_moment_does_not_end_what_is_followed(
+    api: ScriptedApi, page: Page
+) -> None:
     """As on a network that is lost while the token expires: the partner's server cannot be reached either."""
-    api = ScriptedApi()
-    page = await open_page(await chromium.new_context(), api)
     fresh = jwt(expires_in_seconds=3600, name="fresh")
     callbacks = (
         f"{{getToken: async () => {{ window.asked = (window.asked ?? 0) + 1;"
@@ -253,8 +232,7 @@ async def test_a_token_that_cannot_be_renewed_for_a_moment_does_not_end_what_is_
     assert await page.evaluate("window.asked") == 3
 
 
-async def test_without_get_token_a_refused_token_says_so(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_without_get_token_a_refused_token_says_so(chromium: Browser, api: ScriptedApi) -> None:
     api.on["create"] = (401, {"message": "Unauthorized", "request_id": "ab12"})
     page = await open_page(await chromium.new_context(), api)
     await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example"})
@@ -266,8 +244,7 @@ async def test_without_get_token_a_refused_token_says_so(chromium: Browser) -> N
     assert closed["error"]["code"] == "token_refused"
 
 
-async def test_two_modals_do_not_hear_each_other(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_two_modals_do_not_hear_each_other(page: Page) -> None:
     for name in ("first", "second"):
         await connect(page, CONFIG, f"{{onFrontageClose: () => {{ (window.heard ??= []).push('{name}') }}}}")
         await page.wait_for_function(
@@ -279,8 +256,7 @@ async def test_two_modals_do_not_hear_each_other(chromium: Browser) -> None:
     assert await page.evaluate("window.heard") == ["second", "first"]
 
 
-async def test_a_partners_colours_logo_and_words(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_a_partners_colours_logo_and_words(page: Page) -> None:
     logo = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='90' height='28'/%3E"
     await connect(
         page,
@@ -304,8 +280,7 @@ async def test_a_partners_colours_logo_and_words(chromium: Browser) -> None:
     await screenshot(page, "white-label")
 
 
-async def test_every_language_is_complete_and_fits_a_phone(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_every_language_is_complete_and_fits_a_phone(chromium: Browser, api: ScriptedApi) -> None:
     page = await open_page(await chromium.new_context(viewport={"width": 320, "height": 640}), api)
     english: dict[str, str] = await page.evaluate(f"import('{API}/source/words.js').then(m => m.ENGLISH)")
     locales: list[str] = await page.evaluate(f"import('{API}/source/configuration.js').then(m => m.LOCALES)")
@@ -326,8 +301,9 @@ def _values(text: str) -> set[str]:
     return {part.partition("}")[0] for part in text.split("{")[1:]}
 
 
-async def test_a_shared_link_opens_with_its_configuration_and_a_token_of_its_own(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_a_shared_link_opens_with_its_configuration_and_a_token_of_its_own(
+    chromium: Browser, api: ScriptedApi
+) -> None:
     share = {
         "id": "abcdefghijklmnopqrstuvwx",
         "applicationId": "app_2",
@@ -348,8 +324,7 @@ async def test_a_shared_link_opens_with_its_configuration_and_a_token_of_its_own
     assert api.bodies("/connect/flows")[0]["domain"] == "shop.customer.example"
 
 
-async def test_a_link_that_has_expired_is_a_documented_error(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_a_link_that_has_expired_is_a_documented_error(page: Page) -> None:
     await page.route(
         f"{API}/share/*",
         lambda route: route.fulfill(
@@ -363,8 +338,7 @@ async def test_a_link_that_has_expired_is_a_documented_error(chromium: Browser) 
     assert await page.evaluate(load, f"{API}/somewhere") == "invalid_link"
 
 
-async def test_a_link_is_to_be_opened_later_where_the_api_asks_to_wait(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_a_link_is_to_be_opened_later_where_the_api_asks_to_wait(page: Page) -> None:
     cors = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "Retry-After"}
     answer: dict[str, Any] = {
         "status": 429,
@@ -378,9 +352,8 @@ async def test_a_link_is_to_be_opened_later_where_the_api_asks_to_wait(chromium:
     assert (await page.evaluate(load, f"{API}/share/abcdefghijklmnopqrstuvwx"))[0] == "unreachable"
 
 
-async def test_the_script_is_found_beside_other_scripts(chromium: Browser) -> None:
+async def test_the_script_is_found_beside_other_scripts(chromium: Browser, api: ScriptedApi) -> None:
     """The API's address comes from the script's own, wherever the page is."""
-    api = ScriptedApi()
     api.on["checkdomain"] = {**CHECKING}
     page = await open_page(await chromium.new_context(), api, head="<script>window.before = 1</script>")
     assert await page.evaluate("document.querySelector('script[src]').src") == SCRIPT

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from playwright.async_api import Browser
+from playwright.async_api import Page
 
 from tests.browser import SESSION_LOOP
 from tests.children import ROOT
-from tests.sdk.scripted_api import API, ScriptedApi, open_page
+from tests.sdk.scripted_api import API
 
 pytestmark = SESSION_LOOP
 
@@ -24,8 +24,7 @@ def rows(heading: str) -> list[list[set[str]]]:
     return [[set(_NAME.findall(cell)) for cell in line.split("|")[1:3]] for line in lines]
 
 
-async def test_every_key_event_step_and_code_is_in_the_reference(chromium: Browser) -> None:
-    page = await open_page(await chromium.new_context(), ScriptedApi())
+async def test_every_key_event_step_and_code_is_in_the_reference(page: Page) -> None:
     keys, records, steps, codes, locales = await page.evaluate(
         f"""async () => {{
             const {{KEYS, RECORD_KEYS, LOCALES}} = await import('{API}/source/configuration.js');

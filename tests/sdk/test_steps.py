@@ -55,8 +55,7 @@ async def closed_with(page: Page) -> Any:
     return await (await page.wait_for_function("window.outcome")).json_value()
 
 
-async def test_by_hand_from_the_domain_to_https(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_by_hand_from_the_domain_to_https(chromium: Browser, api: ScriptedApi) -> None:
     page = await open_page(await chromium.new_context(permissions=["clipboard-read", "clipboard-write"]), api)
     await connect(page, CONFIG, RECORDING)
     await screenshot(page, "domain")
@@ -147,8 +146,7 @@ async def test_a_site_that_is_up_is_prepared_before_its_records_change(
     await shows(page, "way")
 
 
-async def test_a_wildcards_record_is_asked_for_before_the_ways(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_a_wildcards_record_is_asked_for_before_the_ways(chromium: Browser, api: ScriptedApi) -> None:
     api.on |= {"create": PLANNED}
     api.preparation |= {"isOffered": True, "isNeeded": True}
     page = await open_page(await chromium.new_context(), api)
@@ -160,8 +158,9 @@ async def test_a_wildcards_record_is_asked_for_before_the_ways(chromium: Browser
     await shows(page, "prepare")
 
 
-async def test_a_name_that_cannot_be_prepared_is_said_to_be_and_the_plan_goes_on(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_a_name_that_cannot_be_prepared_is_said_to_be_and_the_plan_goes_on(
+    chromium: Browser, api: ScriptedApi
+) -> None:
     api.on |= {"create": CONFLICTED}
     api.preparation["isOffered"] = True
     page = await open_page(await chromium.new_context(), api)
@@ -263,8 +262,7 @@ async def test_a_refusal_of_an_unknown_provider_has_a_subject(chromium: Browser)
     await expect(page.get_by_text("Your DNS server does not accept this.")).to_be_visible()
 
 
-async def test_fields_have_names_in_the_language_of_the_modal(chromium: Browser) -> None:
-    api = ScriptedApi()
+async def test_fields_have_names_in_the_language_of_the_modal(chromium: Browser, api: ScriptedApi) -> None:
     api.on["create"] = AT_A_SERVER
     page = await open_page(await chromium.new_context(), api)
     await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example", "locale": "de"})
