@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -81,8 +82,10 @@ def test_the_containers_image_has_settings_that_exist_and_no_part_of_the_clone()
 
 def test_install_prints_the_next_commands_by_the_path_of_the_program(tmp_path: Path) -> None:
     """Root's shell seldom has the environment's programs on its path."""
+    (tmp_path / "frontage").touch(0o755)  # for an environment that has the dependencies alone
     done = subprocess.run(
         [sys.executable, "-m", "api.cli", "service", "install", "monitor", "--root", str(tmp_path)],
+        env={**os.environ, "PATH": f"{os.environ['PATH']}:{tmp_path}"},
         capture_output=True,
         text=True,
         timeout=60,
