@@ -28,6 +28,7 @@ from common.secrets import Keyring, load_keyring
 from common.settings import Settings, load
 from tests.integration.api.installation import FollowingEdge, lease_monitor
 from tests.integration.api.partner import Partner, enrol_partner
+from tests.integration.api.watching import Watcher
 from tests.timeouts import UNHURRIED
 
 POWER_TARGET = "power.frontage.test"
@@ -88,6 +89,12 @@ async def service(dsn: str, tmp_path: Path, probe_port: int, bounds: Bounds) -> 
 async def partner(service: Service) -> Partner:
     """The first application, whose cname target leads to ours."""
     return await service.partner()
+
+
+@pytest.fixture
+def mine(partner: Partner) -> Watcher:
+    """The domains that the partner has monitored."""
+    return Watcher(partner)
 
 
 @asynccontextmanager

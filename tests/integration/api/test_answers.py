@@ -59,7 +59,6 @@ async def test_each_answer_has_the_id_of_its_one_log_line(partner: Partner) -> N
 
 
 async def test_the_rate_limit_counts_down(partner: Partner) -> None:
-
     def left(answer: Any) -> int:
         return int(answer.headers["RateLimit"].removeprefix('"application";r='))
 

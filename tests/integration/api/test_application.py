@@ -116,7 +116,6 @@ async def test_the_previous_client_secret_opens_the_api_and_changes_no_secret(pa
 
 
 async def test_service_auth_and_signature_are_switched(partner: Partner) -> None:
-
     async def switch(action: str, **more: str) -> tuple[int, str, str | None]:
         answer = await put(partner, "/application/service-auth", action=action, **more)
         return answer.status, answer.body.get("serviceAuth", ""), answer.body.get("value")

@@ -75,7 +75,6 @@ async def test_bad_credentials_are_unauthorized(partner: Partner) -> None:
 
 
 async def test_small_differences_of_clocks_are_forgiven(partner: Partner) -> None:
-
     for lifetime in (timedelta(seconds=-2), DAY):
         token = partner.token(lifetime=lifetime)
         assert await status(partner, applicationId=partner.id, Authorization=f"Bearer {token}") == 200
@@ -123,7 +122,6 @@ async def test_a_rotation_ends_old_tokens_at_once_or_after_its_grace(service: Se
 
 
 async def test_a_secret_is_exchanged_for_a_token(partner: Partner) -> None:
-
     body = {"applicationId": partner.id, "secret": partner.secret, "more": [1]}
     answer = await partner.call("POST", "/token", headers={}, json=body)
 
@@ -148,7 +146,6 @@ async def test_a_token_of_the_previous_secret_ends_with_it(service: Service, par
 
 
 async def test_a_wrong_secret_gets_no_token(partner: Partner) -> None:
-
     for application_id, secret in ((partner.id, "wrong"), ("nobody", partner.secret), ("\x00", ""), (partner.id, "é")):
         body = {"applicationId": application_id, "secret": secret}
         answer = await partner.call("POST", "/token", headers={}, json=body)
@@ -156,7 +153,6 @@ async def test_a_wrong_secret_gets_no_token(partner: Partner) -> None:
 
 
 async def test_a_bad_token_request_is_400(partner: Partner) -> None:
-
     for body, message in (
         (b"", "Invalid request body"),
         (b"[]", "Invalid request body"),

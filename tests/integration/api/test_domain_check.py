@@ -41,7 +41,6 @@ def record(kind: str, host: str, value: str, **fields: Any) -> dict[str, Any]:
 
 
 async def test_an_unknown_provider_is_named_after_its_servers_and_promises_nothing(partner: Partner) -> None:
-
     answer = await check(partner)
 
     assert (answer.status, answer.body) == (
@@ -152,7 +151,6 @@ async def test_spf_in_conflict_suggests_the_merged_value(service: Service, partn
 
 
 async def test_name_servers_in_the_request_add_the_provider_of_the_zone(partner: Partner) -> None:
-
     plain = await check(partner, dnsRecords=[record("A", "@", "192.0.2.1")])
     answer = await check(partner, dnsRecords=[record("NS", "sub", "ns1.new.test")])
 

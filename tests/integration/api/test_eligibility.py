@@ -144,7 +144,6 @@ async def test_a_root_that_cannot_be_resolved_says_why(service: Service, partner
 
 
 async def test_root_domain_is_true_or_false(partner: Partner) -> None:
-
     answer = await partner.get(domain=DOMAIN, rootDomain="yes")
 
     assert (answer.status, answer.message) == (400, "Invalid 'rootDomain' parameter")
@@ -154,14 +153,12 @@ async def test_root_domain_is_true_or_false(partner: Partner) -> None:
     "name", ["", "customer", "a..b.test", "127.0.0.1", "*.customer.test", "shop\x00.test", "ü" * 300]
 )
 async def test_names_that_are_none_cannot_be_resolved(partner: Partner, name: str) -> None:
-
     answer = await partner.get(domain=name)
 
     assert (answer.status, answer.message, answer.body["code"]) == (400, UNRESOLVED, "invalid")
 
 
 async def test_one_domain_at_a_time(partner: Partner) -> None:
-
     answer = await partner.call("GET", "/power?domain=a.customer.test&domain=b.customer.test")
 
     assert (answer.status, answer.message) == (400, "Invalid 'domain' parameter")

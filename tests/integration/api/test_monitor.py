@@ -13,12 +13,10 @@ import pytest
 from common import monitored_changes
 from common.db.monitored_domains import Labels, MonitoredKey
 from tests.integration.api.conftest import Service
-from tests.integration.api.watching import ABSENT, APEX, DOMAIN, MAIL, WWW, due_now, watcher
+from tests.integration.api.watching import ABSENT, APEX, DOMAIN, MAIL, WWW, Watcher, due_now
 
 
-async def test_an_added_domain_is_monitored(service: Service) -> None:
-    mine = await watcher(service)
-
+async def test_an_added_domain_is_monitored(service: Service, mine: Watcher) -> None:
     answer = await mine.add(WWW, MAIL, userId="user-7", jobId="job-9", userEmail="user@customer.test")
 
     assert (answer.status, answer.body) == (201, {"message": "Domain successfully added"})
@@ -39,12 +37,10 @@ async def test_an_added_domain_is_monitored(service: Service) -> None:
         "source": "api",
         "application_id": mine.partner.id,
     }
-    assert await due_now(service)
+    assert await due_now(service.database)
 
 
-async def test_fields_nobody_knows_are_ignored_and_null_is_not_sent(service: Service) -> None:
-    mine = await watcher(service)
-
+async def test_fields_nobody_knows_are_ignored_and_null_is_not_sent(mine: Watcher) -> None:
     answer = await mine.add({**WWW, "priority": None, "note": "x"}, subdomain=None, userId=None, extra={"a": 1})
 
     assert answer.status == 201
@@ -52,8 +48,7 @@ async def test_fields_nobody_knows_are_ignored_and_null_is_not_sent(service: Ser
     assert (found["dns_records"], found["user_id"]) == ([WWW], None)
 
 
-async def test_adding_again_replaces_the_records_and_keeps_the_rest(service: Service) -> None:
-    mine = await watcher(service)
+async def test_adding_again_replaces_the_records_and_keeps_the_rest(mine: Watcher) -> None:
     await mine.add(WWW, userId="user-7", jobId="job-9")
     first = (await mine.get()).body
 
@@ -64,9 +59,7 @@ async def test_adding_again_replaces_the_records_and_keeps_the_rest(service: Ser
     assert (await mine.list()).body["totalItems"] == 1
 
 
-async def test_the_same_record_twice_is_one(service: Service) -> None:
-    mine = await watcher(service)
-
+async def test_the_same_record_twice_is_one(mine: Watcher) -> None:
     await mine.add(WWW, {**WWW, "ttl": 60, "host": "WWW", "value": "Apps.Partner.Test."}, APEX)
 
     assert (await mine.get()).body["dns_records"] == [WWW, APEX]
@@ -76,9 +69,7 @@ async def test_the_same_record_twice_is_one(service: Service) -> None:
     ("sent", "stored"),
     [("CUSTOMER.Test.", "customer.test"), ("Bücher.example", "xn--bcher-kva.example"), ("shop.co.uk", "shop.co.uk")],
 )
-async def test_spellings_of_a_name_are_one_domain(service: Service, sent: str, stored: str) -> None:
-    mine = await watcher(service)
-
+async def test_spellings_of_a_name_are_one_domain(mine: Watcher, sent: str, stored: str) -> None:
     assert (await mine.add(domain=sent)).status == 201
 
     assert (await mine.get(stored)).body["domain"] == stored
@@ -96,8 +87,7 @@ NOT_APEXES = [
 ]
 
 
-async def test_what_is_no_apex_is_refused(service: Service) -> None:
-    mine = await watcher(service)
+async def test_what_is_no_apex_is_refused(mine: Watcher) -> None:
     for domain in NOT_APEXES:
         for call in (mine.add, mine.put, mine.delete):
             answer = await call(domain=domain)
@@ -105,8 +95,7 @@ async def test_what_is_no_apex_is_refused(service: Service) -> None:
     assert (await mine.list()).body["totalItems"] == 0
 
 
-async def test_what_is_no_subdomain_is_refused(service: Service) -> None:
-    mine = await watcher(service)
+async def test_what_is_no_subdomain_is_refused(mine: Watcher) -> None:
     for subdomain in ("", ".", "www.", "a..b", "-a", "a b", "*", "x" * 64, "a/b", 7, "\0"):
         for call in (mine.add, mine.put, mine.delete):
             answer = await call(subdomain=subdomain)
@@ -114,8 +103,9 @@ async def test_what_is_no_subdomain_is_refused(service: Service) -> None:
     assert (await mine.list()).body["totalItems"] == 0
 
 
-async def test_a_whole_name_is_no_subdomain_to_add_but_one_that_is_watched_can_go(service: Service) -> None:
-    mine = await watcher(service)
+async def test_a_whole_name_is_no_subdomain_to_add_but_one_that_is_watched_can_go(
+    service: Service, mine: Watcher
+) -> None:
     for subdomain in (f"www.{DOMAIN}", DOMAIN.upper()):
         answer = await mine.add(subdomain=subdomain)
         assert (answer.status, answer.message) == (400, "Invalid 'subdomain' parameter"), subdomain
@@ -128,16 +118,14 @@ async def test_a_whole_name_is_no_subdomain_to_add_but_one_that_is_watched_can_g
     assert (await mine.delete(subdomain=f"www.{DOMAIN}")).status == 200
 
 
-async def test_labels_are_text_that_can_be_kept(service: Service) -> None:
-    mine = await watcher(service)
+async def test_labels_are_text_that_can_be_kept(mine: Watcher) -> None:
     for field in ("userId", "jobId", "userEmail"):
         for value in (7, ["a"], "a\0b", "x" * 5000):
             answer = await mine.add(**{field: value})
             assert (answer.status, answer.message) == (400, f"Invalid '{field}' parameter"), value
 
 
-async def test_apex_and_subdomains_are_entries_of_their_own(service: Service) -> None:
-    mine = await watcher(service)
+async def test_apex_and_subdomains_are_entries_of_their_own(mine: Watcher) -> None:
     await mine.add(APEX)
     await mine.add(WWW, subdomain="WWW")
     await mine.add(MAIL, subdomain="_dmarc.Bücher")
@@ -154,8 +142,8 @@ async def test_apex_and_subdomains_are_entries_of_their_own(service: Service) ->
     assert (await mine.get(subdomain="other")).status == 404
 
 
-async def test_two_applications_may_watch_one_name(service: Service) -> None:
-    mine, theirs = await watcher(service), await watcher(service)
+async def test_two_applications_may_watch_one_name(service: Service, mine: Watcher) -> None:
+    theirs = Watcher(await service.partner())
     await mine.add(WWW)
     for answer in (await theirs.get(), await theirs.records("GET"), await theirs.list(domain=DOMAIN)):
         assert (answer.status, answer.message) == (404, ABSENT)
@@ -171,8 +159,7 @@ async def test_two_applications_may_watch_one_name(service: Service) -> None:
     assert (await mine.get()).body["dns_records"] == [WWW]
 
 
-async def test_put_replaces_the_monitored_set(service: Service) -> None:
-    mine = await watcher(service)
+async def test_put_replaces_the_monitored_set(mine: Watcher) -> None:
     await mine.add(WWW, userId="user-7", jobId="job-9")
 
     answer = await mine.put(APEX, MAIL)
@@ -185,15 +172,13 @@ async def test_put_replaces_the_monitored_set(service: Service) -> None:
     assert (found["user_id"], found["job_id"]) == ("user-8", "job-9")
 
 
-async def test_put_of_what_is_not_monitored_is_404(service: Service) -> None:
-    mine = await watcher(service)
+async def test_put_of_what_is_not_monitored_is_404(mine: Watcher) -> None:
     await mine.add(subdomain="www")
     answer = await mine.put(APEX)
     assert (answer.status, answer.message) == (404, "Domain not monitored")
 
 
-async def test_delete_removes_the_entry_named_and_no_other(service: Service) -> None:
-    mine = await watcher(service)
+async def test_delete_removes_the_entry_named_and_no_other(mine: Watcher) -> None:
     for subdomain in (None, "www", "app"):
         await mine.add(subdomain=subdomain)
 
@@ -205,8 +190,7 @@ async def test_delete_removes_the_entry_named_and_no_other(service: Service) -> 
     assert [each["subdomain"] for each in (await mine.list()).body["domains"]] == ["app"]
 
 
-async def test_delete_of_what_is_not_monitored_or_deleted_already_is_400(service: Service) -> None:
-    mine = await watcher(service)
+async def test_delete_of_what_is_not_monitored_or_deleted_already_is_400(mine: Watcher) -> None:
     assert (await mine.delete()).status == 400
     await mine.add()
     assert (await mine.delete()).status == 200
@@ -215,8 +199,7 @@ async def test_delete_of_what_is_not_monitored_or_deleted_already_is_400(service
     assert (await mine.get()).status == 404
 
 
-async def test_delete_only_if_empty_keeps_what_has_records(service: Service) -> None:
-    mine = await watcher(service)
+async def test_delete_only_if_empty_keeps_what_has_records(mine: Watcher) -> None:
     await mine.add(WWW)
 
     answer = await mine.delete(deleteOnlyIfEmpty=True)
@@ -228,8 +211,7 @@ async def test_delete_only_if_empty_keeps_what_has_records(service: Service) -> 
     assert (await mine.delete(deleteOnlyIfEmpty=True)).status == 200
 
 
-async def test_delete_looks_at_its_body_only(service: Service) -> None:
-    mine = await watcher(service)
+async def test_delete_looks_at_its_body_only(mine: Watcher) -> None:
     await mine.add()
     bodies: tuple[dict[str, Any], ...] = ({}, {"json": {}}, {"json": {"domain": None}})
     for body in bodies:
@@ -240,8 +222,7 @@ async def test_delete_looks_at_its_body_only(service: Service) -> None:
     assert [each["subdomain"] for each in (await mine.list()).body["domains"]] == ["www"]
 
 
-async def test_of_many_posts_at_once_one_entry_remains(service: Service) -> None:
-    mine = await watcher(service)
+async def test_of_many_posts_at_once_one_entry_remains(mine: Watcher) -> None:
     sets = [[{**WWW, "host": f"h{number}"}] for number in range(20)]
 
     answers = await asyncio.gather(*(mine.add(*records) for records in sets))
@@ -252,8 +233,7 @@ async def test_of_many_posts_at_once_one_entry_remains(service: Service) -> None
     assert listed["domains"][0]["dns_records"] in sets
 
 
-async def test_a_put_that_meets_a_delete_is_before_or_after_it(service: Service) -> None:
-    mine = await watcher(service)
+async def test_a_put_that_meets_a_delete_is_before_or_after_it(service: Service, mine: Watcher) -> None:
     for _ in range(10):
         await mine.add(WWW)
         put, delete, again = await asyncio.gather(mine.put(APEX), mine.delete(), mine.delete())
@@ -264,9 +244,7 @@ async def test_a_put_that_meets_a_delete_is_before_or_after_it(service: Service)
         assert not await connection.fetchval("select count(*) from monitored_tallies")
 
 
-async def test_adds_and_deletes_at_once_leave_a_list_that_is_true(service: Service) -> None:
-    mine = await watcher(service)
-
+async def test_adds_and_deletes_at_once_leave_a_list_that_is_true(service: Service, mine: Watcher) -> None:
     async def come_and_go(name: str, times: int) -> None:
         for time in range(times):
             await (mine.delete(domain=name) if time % 2 else mine.add(domain=name))

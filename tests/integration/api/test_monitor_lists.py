@@ -10,11 +10,10 @@ import pytest
 from common.db import monitor_health
 from tests.integration.api.conftest import Service
 from tests.integration.api.installation import end_monitors, lease_monitor
-from tests.integration.api.watching import ABSENT, APEX, DOMAIN, EVIDENCE, MAIL, WWW, check, due_now, watcher
+from tests.integration.api.watching import ABSENT, APEX, DOMAIN, EVIDENCE, MAIL, WWW, Watcher, check, due_now
 
 
-async def test_what_a_check_found_is_shown(service: Service) -> None:
-    mine = await watcher(service)
+async def test_what_a_check_found_is_shown(service: Service, mine: Watcher) -> None:
     await mine.add(WWW, APEX)
     await check(service.database, present=[WWW], missing=[APEX])
 
@@ -50,9 +49,8 @@ async def test_what_a_check_found_is_shown(service: Service) -> None:
     ],
 )
 async def test_an_edit_keeps_what_is_known_of_the_rest_and_asks_for_a_check(
-    service: Service, edit: Any, present: list[Any], missing: list[Any], state: str
+    service: Service, mine: Watcher, edit: Any, present: list[Any], missing: list[Any], state: str
 ) -> None:
-    mine = await watcher(service)
     await mine.add(WWW, APEX)
     await check(service.database, present=[WWW], missing=[APEX])
 
@@ -62,22 +60,21 @@ async def test_an_edit_keeps_what_is_known_of_the_rest_and_asks_for_a_check(
     assert (found["records_present"], found["records_missing"]) == (present, missing)
     async with service.database.connection() as connection:
         assert await connection.fetchval("select state from monitored_domains") == state
-    assert await due_now(service)
+    assert await due_now(service.database)
 
 
-async def test_an_edit_that_changes_nothing_asks_for_no_check(service: Service) -> None:
-    mine = await watcher(service)
+async def test_an_edit_that_changes_nothing_asks_for_no_check(service: Service, mine: Watcher) -> None:
     await mine.add(WWW, APEX)
     await check(service.database, present=[WWW, APEX], missing=[])
     await mine.add(WWW, APEX, userId="user-8")
     await mine.records("POST", WWW)
     await mine.records("DELETE", MAIL)
-    assert not await due_now(service)
+    assert not await due_now(service.database)
     assert (await mine.get()).body["user_id"] == "user-8"
 
 
-async def test_the_list_is_paged_by_rows(service: Service) -> None:
-    mine, theirs = await watcher(service), await watcher(service)
+async def test_the_list_is_paged_by_rows(service: Service, mine: Watcher) -> None:
+    theirs = Watcher(await service.partner())
     names = [f"d{number:02d}.test" for number in range(23)]
     for name in names:
         await mine.add(domain=name)
@@ -117,15 +114,13 @@ NO_QUERIES = [
 ]
 
 
-async def test_a_query_that_makes_no_sense_is_400(service: Service) -> None:
-    mine = await watcher(service)
+async def test_a_query_that_makes_no_sense_is_400(mine: Watcher) -> None:
     for query, parameter in NO_QUERIES:
         answer = await mine.list(**query)
         assert (answer.status, answer.message) == (400, f"Invalid '{parameter}' parameter"), query
 
 
-async def test_dates_filter_by_the_day_a_domain_was_added(service: Service) -> None:
-    mine = await watcher(service)
+async def test_dates_filter_by_the_day_a_domain_was_added(service: Service, mine: Watcher) -> None:
     days = ["2026-03-01T00:00:00Z", "2026-03-01T23:59:59.999999Z", "2026-03-02T00:00:00Z", "2026-03-04T12:00:00Z"]
     async with service.database.transaction() as connection:
         for number, moment in enumerate(days):
@@ -151,8 +146,7 @@ async def test_dates_filter_by_the_day_a_domain_was_added(service: Service) -> N
     assert (await mine.get("d3.test")).body["date_added"] == "2026-03-04"
 
 
-async def test_a_domain_in_the_query_is_answered_with_that_domain(service: Service) -> None:
-    mine = await watcher(service)
+async def test_a_domain_in_the_query_is_answered_with_that_domain(mine: Watcher) -> None:
     await mine.add(APEX)
     await mine.add(WWW, subdomain="www")
     assert (await mine.list(domain=DOMAIN)).body == (await mine.get()).body
@@ -162,9 +156,7 @@ async def test_a_domain_in_the_query_is_answered_with_that_domain(service: Servi
         assert (answer.status, answer.message) == (404, ABSENT)
 
 
-async def test_the_status_is_what_was_measured_last_and_not_long_ago(service: Service) -> None:
-    mine = await watcher(service)
-
+async def test_the_status_is_what_was_measured_last_and_not_long_ago(service: Service, mine: Watcher) -> None:
     async def status() -> Any:
         answer = await mine.partner.call("GET", "/monitor/status")
         assert (answer.status, set(answer.body)) == (200, {"status", "executedAt"})
@@ -183,9 +175,10 @@ async def test_the_status_is_what_was_measured_last_and_not_long_ago(service: Se
 
 
 @pytest.mark.parametrize("stopped", [("checks",), None], ids=["checks have stopped", "no monitor"])
-async def test_the_status_is_unhealthy_once_no_monitor_checks(service: Service, stopped: tuple[str] | None) -> None:
+async def test_the_status_is_unhealthy_once_no_monitor_checks(
+    service: Service, mine: Watcher, stopped: tuple[str] | None
+) -> None:
     """However lately a monitor has measured."""
-    mine = await watcher(service)
     async with service.database.transaction() as connection:
         await monitor_health.record(connection, is_healthy=True)
     if stopped is None:

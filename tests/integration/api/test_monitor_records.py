@@ -8,11 +8,10 @@ from typing import Any, cast
 import pytest
 
 from tests.integration.api.conftest import Service
-from tests.integration.api.watching import ABSENT, APEX, DOMAIN, MAIL, WWW, Watcher, watcher
+from tests.integration.api.watching import ABSENT, APEX, DOMAIN, MAIL, WWW, Watcher
 
 
-async def test_records_are_read_added_replaced_and_removed(service: Service) -> None:
-    mine = await watcher(service)
+async def test_records_are_read_added_replaced_and_removed(mine: Watcher) -> None:
     await mine.add(WWW)
 
     added = await mine.records("POST", APEX)
@@ -29,8 +28,7 @@ async def test_records_are_read_added_replaced_and_removed(service: Service) -> 
     assert (answer.status, answer.body) == (200, [MAIL])
 
 
-async def test_added_records_leave_existing_ones_as_they_are(service: Service) -> None:
-    mine = await watcher(service)
+async def test_added_records_leave_existing_ones_as_they_are(mine: Watcher) -> None:
     await mine.add(WWW)
     await mine.records("POST", {**WWW, "ttl": 60}, APEX)
     assert (await mine.records("GET")).body == [WWW, APEX]
@@ -45,8 +43,7 @@ async def test_added_records_leave_existing_ones_as_they_are(service: Service) -
         (MAIL, {**MAIL, "priority": "20"}),
     ],
 )
-async def test_records_that_do_not_match_are_kept(service: Service, kept: Any, unwanted: Any) -> None:
-    mine = await watcher(service)
+async def test_records_that_do_not_match_are_kept(mine: Watcher, kept: Any, unwanted: Any) -> None:
     await mine.add(kept)
     assert (await mine.records("DELETE", unwanted)).status == 200
     assert (await mine.records("GET")).body == [kept]
@@ -67,15 +64,13 @@ async def test_records_that_do_not_match_are_kept(service: Service, kept: Any, u
         ),
     ],
 )
-async def test_records_are_matched_as_the_dns_means_them(service: Service, kept: Any, unwanted: Any) -> None:
-    mine = await watcher(service)
+async def test_records_are_matched_as_the_dns_means_them(mine: Watcher, kept: Any, unwanted: Any) -> None:
     await mine.add(kept)
     assert (await mine.records("DELETE", unwanted)).status == 200
     assert (await mine.records("GET")).body == []
 
 
-async def test_records_of_a_subdomain_are_its_own(service: Service) -> None:
-    mine = await watcher(service)
+async def test_records_of_a_subdomain_are_its_own(mine: Watcher) -> None:
     await mine.add(APEX)
     await mine.add(WWW, subdomain="www")
     await mine.records("POST", MAIL, subdomain="www")
@@ -86,8 +81,7 @@ async def test_records_of_a_subdomain_are_its_own(service: Service) -> None:
     assert (await mine.records("GET", subdomain="www")).body == []
 
 
-async def test_what_is_not_monitored_is_404_on_every_path(service: Service) -> None:
-    mine = await watcher(service)
+async def test_what_is_not_monitored_is_404_on_every_path(mine: Watcher) -> None:
     await mine.add(WWW)
     answers = [await mine.get(DOMAIN, subdomain=subdomain) for subdomain in ("", "a..b", "other", "\0")]
     for domain in ("absent.test", "www.customer.test", "no..name", "192.0.2.1", "%00", "a b", "co.uk"):
@@ -121,8 +115,7 @@ NOT_RECORDS = [
 ]
 
 
-async def test_a_record_that_is_none_changes_nothing(service: Service) -> None:
-    mine = await watcher(service)
+async def test_a_record_that_is_none_changes_nothing(mine: Watcher) -> None:
     await mine.add(APEX)
     for wrong in NOT_RECORDS:
         answers = [await call(MAIL, wrong) for call in (mine.add, mine.put)]
@@ -132,8 +125,7 @@ async def test_a_record_that_is_none_changes_nothing(service: Service) -> None:
     assert (await mine.records("GET")).body == [APEX]
 
 
-async def test_records_are_a_list_that_is_not_empty(service: Service) -> None:
-    mine = await watcher(service)
+async def test_records_are_a_list_that_is_not_empty(mine: Watcher) -> None:
     await mine.add(APEX)
     calls = [("POST", "/monitor/domains"), ("PUT", "/monitor/domains")]
     calls += [(method, f"/monitor/domains/{DOMAIN}/records") for method in ("POST", "PUT", "DELETE")]
@@ -148,8 +140,7 @@ async def test_records_are_a_list_that_is_not_empty(service: Service) -> None:
     assert (await mine.records("GET")).body == [APEX]
 
 
-async def test_what_is_no_object_is_400(service: Service) -> None:
-    mine = await watcher(service)
+async def test_what_is_no_object_is_400(mine: Watcher) -> None:
     headers = mine.partner.headers | {"Content-Type": "application/json"}
     for method, path in [("POST", "/monitor/domains"), ("DELETE", f"/monitor/domains/{DOMAIN}/records")]:
         for body in (b"", b"{", b"[]", b'"a"', b"null"):
@@ -157,8 +148,7 @@ async def test_what_is_no_object_is_400(service: Service) -> None:
             assert (answer.status, answer.message) == (400, "Invalid request body"), body
 
 
-async def test_no_name_has_more_records_than_can_be_checked(service: Service) -> None:
-    mine = await watcher(service)
+async def test_no_name_has_more_records_than_can_be_checked(mine: Watcher) -> None:
     many = [{**WWW, "host": f"h{number}"} for number in range(501)]
     assert (await mine.add(*many)).status == 400
     assert (await mine.add(*many[:499])).status == 201
@@ -168,8 +158,7 @@ async def test_no_name_has_more_records_than_can_be_checked(service: Service) ->
     assert len((await mine.records("GET")).body) == 500
 
 
-async def test_records_added_at_once_are_all_there(service: Service) -> None:
-    mine = await watcher(service)
+async def test_records_added_at_once_are_all_there(mine: Watcher) -> None:
     await mine.add(APEX)
     records = [{**WWW, "host": f"h{number}"} for number in range(20)]
 

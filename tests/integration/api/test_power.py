@@ -287,7 +287,6 @@ async def test_lists_come_in_pages(service: Service, partner: Partner) -> None:
 
 
 async def test_an_empty_list_has_no_pages(partner: Partner) -> None:
-
     body = (await partner.get(page="0")).body
 
     assert (body["items"], body["total"], body["pages"], body["prevPage"]) == ([], 0, 0, None)
@@ -311,7 +310,6 @@ async def test_an_empty_list_has_no_pages(partner: Partner) -> None:
     ],
 )
 async def test_a_bad_list_parameter_is_named(partner: Partner, query: str, named: str) -> None:
-
     answer = await partner.call("GET", f"/power?{query}")
 
     assert (answer.status, answer.message) == (400, f"Invalid '{named}' parameter")
@@ -333,7 +331,6 @@ NAMES_THAT_ARE_NONE = [
 
 @pytest.mark.parametrize("name", NAMES_THAT_ARE_NONE)
 async def test_names_that_are_none_change_nothing(partner: Partner, name: str) -> None:
-
     for answer in (await partner.post(name), await partner.put(name), await partner.delete(name)):
         assert (answer.status, answer.message) == (502, "Domain not valid")
 

@@ -75,7 +75,6 @@ A_RECORD = {"type": "A", "host": "@", "value": "192.0.2.1", "ttl": 300}
 
 
 async def test_a_connect_token_says_what_it_is_for_and_ends_within_the_hour(partner: Partner) -> None:
-
     answer = await mint(partner, scope="connect", domain=APEX, userId="u1", expiresIn=60)
 
     claims = jwt.decode(answer.body["auth_token"], partner.secret, algorithms=["HS256"])

@@ -93,7 +93,6 @@ async def test_an_identifier_that_no_database_holds_is_found_nowhere(service: Se
 
 
 async def test_http_keeps_its_own_statuses(partner: Partner) -> None:
-
     answer = await partner.call("GET", "/nothing", headers={})
     assert (answer.status, answer.message) == (404, "Not Found")
 
@@ -113,7 +112,6 @@ async def test_http_keeps_its_own_statuses(partner: Partner) -> None:
 
 
 async def test_the_software_is_not_named(partner: Partner) -> None:
-
     for answer in (await partner.get(), await partner.call("GET", "/nothing")):
         assert answer.headers["Server"] == "frontage"
 

@@ -10,15 +10,7 @@ import pytest
 from common.db import delegations
 from tests.integration.api.conftest import SERVER, Service
 from tests.integration.api.partner import Partner
-from tests.integration.api.preparing import (
-    ORIGIN,
-    ZONE,
-    delegate,
-    events_of,
-    open_preparing,
-    prepare,
-    until_state,
-)
+from tests.integration.api.preparing import ORIGIN, ZONE, delegate, events_of, open_preparing, prepare, until_state
 from tests.integration.monitor import parts
 
 BASE = "customer.test"

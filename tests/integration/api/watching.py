@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.db.pool import Database
-from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 
 DOMAIN = "customer.test"
@@ -74,11 +73,7 @@ async def check(database: Database, *, present: list[Any], missing: list[Any], d
         )
 
 
-async def watcher(service: Service) -> Watcher:
-    return Watcher(await service.partner())
-
-
-async def due_now(service: Service) -> bool:
+async def due_now(database: Database) -> bool:
     """Whether a monitor would claim the one check now."""
-    async with service.database.connection() as connection:
+    async with database.connection() as connection:
         return bool(await connection.fetchval("select due_at <= now() and lease_until is null from checks"))

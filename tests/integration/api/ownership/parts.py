@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from common.db import (
-    delegations,
-)
+from common.db import delegations
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 
@@ -48,6 +46,14 @@ async def holder(service: Service, domain: str = SHOP) -> set[str]:
 
 async def two(service: Service) -> tuple[Partner, Partner]:
     return await service.partner(), await service.partner()
+
+
+async def holder_and_other(service: Service) -> tuple[Partner, Partner]:
+    """Two applications, of which the first has the name, that leads to it."""
+    old, new = await two(service)
+    service.point(SHOP)
+    await old.post(SHOP)
+    return old, new
 
 
 async def delegate(service: Service, domain: str, partner: Partner) -> None:

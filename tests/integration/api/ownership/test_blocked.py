@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from api.services.domain_files import parse_row
 from api.services.domain_import import DomainImport
-from common.db import (
-    applications,
-    ownership,
-    policies,
-)
+from common.db import applications, ownership, policies
 from tests.integration.api.conftest import SERVER, Service
 from tests.integration.api.ownership.parts import NOT_VALID, REASON, SHOP, holder, name_by_txt, refusal
 from tests.integration.api.partner import Partner

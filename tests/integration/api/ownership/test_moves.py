@@ -8,10 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bench.lab.zone import Behaviour
-from common.db import (
-    order_outcomes,
-    order_queue,
-)
+from common.db import order_outcomes, order_queue
 from common.db.certificates import Certificate
 from common.errors import FenceLost
 from tests.integration.api.conftest import SERVER, Service
@@ -25,6 +22,7 @@ from tests.integration.api.ownership.parts import (
     delegate,
     fetch,
     holder,
+    holder_and_other,
     name_by_txt,
     refusal,
     two,
@@ -125,9 +123,7 @@ async def test_a_name_moves_by_txt_once_nothing_leads_to_its_holder(service: Ser
 
 
 async def test_the_holders_txt_record_keeps_a_name_whose_cname_leads_away(service: Service) -> None:
-    old, new = await two(service)
-    service.point(SHOP)
-    await old.post(SHOP)
+    old, new = await holder_and_other(service)
     service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
     name_by_txt(service, SHOP, old)
     assert refusal(await new.post(SHOP)) == (502, ALREADY, "leads_to_holder")
@@ -135,18 +131,14 @@ async def test_the_holders_txt_record_keeps_a_name_whose_cname_leads_away(servic
 
 
 async def test_a_txt_record_moves_no_name_that_still_leads_to_its_holder(service: Service) -> None:
-    old, new = await two(service)
-    service.point(SHOP)
-    await old.post(SHOP)
+    _, new = await holder_and_other(service)
     name_by_txt(service, SHOP, new)
     assert refusal(await new.post(SHOP)) == (502, ALREADY, "leads_to_holder")
 
 
 @pytest.mark.parametrize("behaviour", [Behaviour.SERVFAIL, Behaviour.TIMEOUT])
 async def test_what_cannot_be_asked_moves_nothing(service: Service, behaviour: Behaviour) -> None:
-    old, new = await two(service)
-    service.point(SHOP)
-    await old.post(SHOP)
+    old, new = await holder_and_other(service)
     service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
     service.zone.misbehave(f"_frontage.{SHOP}", behaviour)
     assert refusal(await new.post(SHOP)) == (502, ALREADY, "held_unknown")
@@ -155,9 +147,7 @@ async def test_what_cannot_be_asked_moves_nothing(service: Service, behaviour: B
 
 async def test_a_resolvers_word_moves_nothing(service: Service) -> None:
     """Without the zone's own servers, a lying or outdated resolver could give any name away."""
-    old, new = await two(service)
-    service.point(SHOP)
-    await old.post(SHOP)
+    old, new = await holder_and_other(service)
     service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
     service.zone.remove("test", "NS")
     assert refusal(await new.post(SHOP)) == (502, ALREADY, "held_unknown")
@@ -175,9 +165,7 @@ async def test_a_name_moves_to_no_application_whose_target_does_not_lead_here(se
 
 
 async def test_an_order_under_way_gives_the_next_holder_nothing(service: Service) -> None:
-    old, new = await two(service)
-    service.point(SHOP)
-    await old.post(SHOP)
+    _, new = await holder_and_other(service)
     async with service.database.transaction() as connection:
         [order] = await order_queue.claim(connection, most=1, lease_seconds=60)
     service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
@@ -214,9 +202,7 @@ async def test_of_two_applications_at_once_the_one_with_the_proof_has_the_name(s
 
 
 async def test_monitored_domains_are_no_matter_of_whose_it_is(service: Service) -> None:
-    old, new = await two(service)
-    service.point(SHOP)
-    await old.post(SHOP)
+    old, new = await holder_and_other(service)
     body = {"domain": ROOT, "dnsRecords": [{"type": "A", "host": "@", "value": "192.0.2.1", "ttl": 60}]}
     for partner in (old, new):
         assert (await partner.call("POST", "/monitor/domains", json=body)).status == 201
@@ -235,9 +221,7 @@ async def test_an_application_that_is_being_deleted_gets_nothing(service: Servic
 
 async def test_the_diagnosis_leads_from_a_held_name_to_a_moved_one(service: Service) -> None:
     """Each step that it names is done; the last POST works."""
-    old, new = await two(service)
-    service.point(SHOP)
-    await old.post(SHOP)
+    old, new = await holder_and_other(service)
 
     async def diagnose(partner: Partner) -> tuple[str, str, str]:
         found = await partner.diagnose(SHOP)

@@ -8,11 +8,7 @@ import pytest
 
 from api.services.domain_files import parse_row
 from api.services.domain_import import DomainImport
-from common.db import (
-    applications,
-    domains,
-    target_contests,
-)
+from common.db import applications, domains, target_contests
 from common.domain_settings import DomainSettings
 from common.enrolment import transfer as domain_transfer
 from common.names import parse_domain

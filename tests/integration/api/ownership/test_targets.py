@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.lab.zone import Behaviour
-from common.db import (
-    applications,
-)
+from common.db import applications
 from tests.integration.api.conftest import POWER_TARGET, SERVER, Service
 from tests.integration.api.ownership.parts import (
     ALREADY,
