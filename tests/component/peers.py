@@ -214,6 +214,13 @@ async def served(
         yield there, proxy
 
 
+@contextlib.asynccontextmanager
+async def served_client(script: Script, tmp_path: Path, *, secure: bool = True, **environ: str) -> AsyncIterator[Wire]:
+    """A client's connection to an edge as `served` has it."""
+    async with served(script, tmp_path, secure=secure, **environ) as (_, proxy):
+        yield await proxy.connect()
+
+
 def enrol(proxy: Edge, there: Origin) -> None:
     proxy.replica.enrol("shop.example.com", there.url)
     proxy.change()

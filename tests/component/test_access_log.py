@@ -20,7 +20,8 @@ from edge.proxy.access_log import _Writer, check
 from edge.proxy.client_connection import ClientConnection
 from edge.tls.layer import TlsLayer
 from edge.tls.shared import TlsShared
-from tests.component.peers import Edge, Wire, answer_each, edge, enrol, origin, served
+from tests.component.origins import Recorder, sends
+from tests.component.peers import Edge, Wire, answer_each, edge, enrol, origin, served, served_client
 from tests.tls_parts import MemoryReplica, keyring
 from tests.waiting import until
 
@@ -46,8 +47,7 @@ async def test_a_request_is_one_line_without_its_query(tmp_path: Path) -> None:
             seen.append(head)
             await wire.send(b"HTTP/1.1 200 OK\r\nDate: x\r\nContent-Length: 2\r\n\r\nok")
 
-    async with served(script, tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as client:
         post = b"POST /up HTTP/1.1\r\nHost: shop.example.com\r\nX-Request-Id: forged\r\nContent-Length: 5\r\n\r\nhello"
         for request in (GET, GET, post):  # the second is a repetition of the first
             await client.send(request)
@@ -110,8 +110,7 @@ async def test_refusals_are_logged_with_the_id_the_client_was_shown(tmp_path: Pa
 async def test_user_agents_can_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     settings: dict[str, Any] = {"FRONTAGE_EDGE_ACCESS_LOG": str(path), "FRONTAGE_EDGE_ACCESS_LOG_USER_AGENT": "off"}
-    async with served(answer_each, tmp_path, **settings) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(answer_each, tmp_path, **settings) as client:
         await client.send(GET)
         await client.response()
         (written,) = await logged(path, 1)
@@ -146,19 +145,14 @@ async def test_an_unreachable_origin_is_logged_with_the_id_the_client_was_shown(
 async def test_what_is_cut_off_and_what_we_answer_ourselves_is_logged_too(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
 
-    async def half(wire: Wire) -> None:
-        await wire.head()
-        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
-
-    async with served(half, tmp_path, secure=False, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as (_, proxy):
-        client = await proxy.connect()
+    half = sends(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", closes=True)
+    async with served_client(half, tmp_path, secure=False, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as client:
         await client.send(GET)
         assert (await client.head()).startswith(b"HTTP/1.1 308 ")
         (redirect,) = await logged(path, 1)
     assert (redirect["status"], redirect["scheme"], redirect["path"]) == (308, "http", "/a/b")
     path.unlink()
-    async with served(half, tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(half, tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as client:
         await client.send(GET)
         assert (await client.rest()).endswith(b"half")
         (cut,) = await logged(path, 1)
@@ -204,14 +198,10 @@ async def test_client_that_leaves_while_the_origin_thinks_is_logged_as_such(tmp_
 
 
 async def test_a_trusted_proxys_id_and_client_are_kept(tmp_path: Path) -> None:
-    path, seen = tmp_path / "access.log", list[bytes]()
-
-    async def script(wire: Wire) -> None:
-        seen.append(await wire.head())
-        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-
+    path = tmp_path / "access.log"
+    recorder = Recorder()
     async with (
-        origin(script) as there,
+        origin(recorder) as there,
         edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path), FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as proxy,
     ):
         enrol(proxy, there)
@@ -220,7 +210,7 @@ async def test_a_trusted_proxys_id_and_client_are_kept(tmp_path: Path) -> None:
         await client.response()
         (entry,) = await logged(path, 1)
     assert (entry["id"], entry["client"]) == ("theirs-1", "192.0.2.7")
-    assert seen[0].count(b"X-Request-Id:") == 1
+    assert recorder.heads[0].count(b"X-Request-Id:") == 1
 
 
 async def test_sampling_keeps_every_error(tmp_path: Path) -> None:
@@ -253,18 +243,12 @@ async def test_a_file_that_is_moved_away_is_made_anew(tmp_path: Path) -> None:
 
 
 async def test_without_a_log_nothing_is_written_and_no_id_is_made(tmp_path: Path) -> None:
-    seen: list[bytes] = []
-
-    async def script(wire: Wire) -> None:
-        seen.append(await wire.head())
-        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    recorder = Recorder()
+    async with served_client(recorder, tmp_path) as client:
         await client.send(GET[:-2] + b"X-Request-Id: the-clients\r\n\r\n")
         await client.response()
-    assert seen[0].count(b"X-Request-Id: the-clients") == 1
-    assert seen[0].count(b"X-Request-Id") == 1
+    assert recorder.heads[0].count(b"X-Request-Id: the-clients") == 1
+    assert recorder.heads[0].count(b"X-Request-Id") == 1
 
 
 def count_bytes(descriptor: int) -> int:

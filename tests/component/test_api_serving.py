@@ -91,7 +91,6 @@ async def test_what_a_client_sent_is_never_quoted_in_the_log(
 
 
 async def test_requests_whose_body_does_not_come_are_evicted_before_any_other_is_cut() -> None:
-
     async def read(request: web.Request) -> web.Response:
         return web.Response(body=await request.read())
 

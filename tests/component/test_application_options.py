@@ -12,6 +12,7 @@ import brotli
 import orjson
 import pytest
 
+from tests.component.origins import Recorder
 from tests.component.peers import Edge, Wire, answer_each, edge, origin
 from tests.component.test_origin_tls import server_context
 from tests.tls_parts import the_ca
@@ -81,14 +82,8 @@ async def test_the_origins_certificate_is_asked_for_and_verified_by_the_name_cho
 async def test_each_request_is_signed_anew_with_both_keys_of_a_rotation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[bytes] = []
-
-    async def script(wire: Wire) -> None:
-        while True:
-            seen.append(await wire.head())
-            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-
-    async with origin(script) as there, edge(tmp_path) as proxy:
+    recorder = Recorder()
+    async with origin(recorder) as there, edge(tmp_path) as proxy:
         now = proxy.worker.unix_seconds()
 
         def sealed(key: bytes) -> str:
@@ -110,7 +105,7 @@ async def test_each_request_is_signed_anew_with_both_keys_of_a_rotation(
             monkeypatch.setattr(proxy.worker, "unix_seconds", lambda at=now + second: at)
             await client.send(request)
             await client.head()
-            values = [line for line in seen.pop().split(b"\r\n") if b"ignature" in line]
+            values = [line for line in recorder.heads.pop().split(b"\r\n") if b"ignature" in line]
             assert len(values) == 1
             value = values[0].decode().removeprefix("X-Service-Signature: ")
             assert value.startswith(f"t={now + second},v1=")
@@ -118,12 +113,12 @@ async def test_each_request_is_signed_anew_with_both_keys_of_a_rotation(
             assert in_python(value, "GET", DOMAIN, "/base/x?y=%2F", "old") is (second < 2)
         await client.send(b"POST /x HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 0\r\n\r\n")
         await client.head()
-        assert b"\r\nContent-Length: 0\r\nX-Service-Signature: t=" in seen[0]
-        assert seen[0].endswith(b"\r\n\r\n")
+        assert b"\r\nContent-Length: 0\r\nX-Service-Signature: t=" in recorder.heads[0]
+        assert recorder.heads[0].endswith(b"\r\n\r\n")
         choose(proxy, there.url + "/base")
         await client.send(request)
         await client.head()
-        assert b"ignature" not in seen[1]
+        assert b"ignature" not in recorder.heads[1]
 
 
 async def test_maintenance_answers_in_the_origins_place_until_it_is_off(tmp_path: Path) -> None:

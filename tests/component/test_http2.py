@@ -14,11 +14,11 @@ from hpack import NeverIndexedHeaderTuple
 
 from edge.http2.errors import ErrorCode
 from edge.http2.open_streams import STREAM_WINDOW
-from tests.component.http2_origins import Recorder
 from tests.component.http2_peers import BROWSER, HOST, Fields, get, http2_client, post
+from tests.component.origins import Recorder, StrictOrigin
 from tests.component.peers import Wire, edge, origin, served
 from tests.unit.edge.http2.generated_fields import damage, some_fields
-from tests.unit.edge.oracle import AskingOrigin, check_spelling, read_requests
+from tests.unit.edge.oracle import check_spelling, read_requests
 from tests.waiting import until
 
 
@@ -290,15 +290,7 @@ SMUGGLING: list[Fields] = [
 
 async def test_nothing_is_smuggled_through_http_2(tmp_path: Path) -> None:
     """Generated requests, too. What an origin gets is whole requests, no more of them than were forwarded."""
-    machines: list[AskingOrigin] = []
-
-    async def script(wire: Wire) -> None:
-        machines.append(machine := AskingOrigin(len(machines)))
-        while data := await wire.reader.read(65536):
-            for answer in machine.receive(data):
-                assert isinstance(answer, bytes)
-                await wire.send(answer)
-
+    strict = StrictOrigin()
     rng = Random(30)
     attempts: list[Fields] = [*SMUGGLING] * 2
     for _ in range(300):
@@ -307,24 +299,21 @@ async def test_nothing_is_smuggled_through_http_2(tmp_path: Path) -> None:
         attempt[at] = (damage(rng, attempt[at][0]), damage(rng, attempt[at][1]))
         attempts.append(attempt)
 
-    def arrived() -> int:
-        return sum(machine._served for machine in machines)
-
     answered = 0
-    async with served(script, tmp_path) as (_, proxy):
+    async with served(strict, tmp_path) as (_, proxy):
         for fields in attempts:
             async with http2_client(proxy) as client:
                 for _ in range(rng.randrange(3)):  # what is remembered of them must not be taken for this one
                     await client.exchange(get())
-                before = arrived()
+                before = strict.served()
                 content = rng.choice((None, b"", b"abc", b"0\r\n\r\nGET /smuggled HTTP/1.1\r\n"))
                 response = client.responses[client.request(fields, content)]
                 await until(lambda: response.is_over or client.is_closed)  # noqa: B023 - awaited here
                 is_answered = any(name == b"x-origin" for name, _ in response.fields)
-                assert is_answered <= arrived() - before <= 1, fields
+                assert is_answered <= strict.served() - before <= 1, fields
                 answered += is_answered
     assert answered > 10
-    for machine in machines:
+    for machine in strict.machines:
         requests, _, problem = read_requests(machine.received)
         assert not problem
         for request in requests:

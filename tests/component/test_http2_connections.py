@@ -15,8 +15,8 @@ from edge.http2 import frames
 from edge.http2.errors import ErrorCode
 from edge.proxy.exchange_states import FINISHED
 from edge.proxy.http2_connection import Http2ClientConnection
-from tests.component.http2_origins import Recorder, sends
 from tests.component.http2_peers import get, http2_client, post
+from tests.component.origins import Recorder, sends
 from tests.component.peers import Wire, answer_each, edge, enrol, origin, served
 from tests.unit.edge.http2.machine import split
 from tests.waiting import until

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,26 @@ import orjson
 
 from edge.http2.errors import ErrorCode
 from edge.proxy.http2_connection import FAIR_EXCHANGES
-from tests.component.http2_origins import Recorder, sends
 from tests.component.http2_peers import BROWSER, HOST, get, http2_client, post
+from tests.component.origins import Recorder, sends
 from tests.component.peers import Wire, answer_each, served
 from tests.waiting import until
 
 
+async def answer_after(released: asyncio.Event, wire: Wire) -> None:
+    while True:
+        await wire.head()
+        await released.wait()
+        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+
 async def test_one_connection_has_a_fair_share_of_an_origin(tmp_path: Path) -> None:
     released = asyncio.Event()
-
-    async def script(wire: Wire) -> None:
-        while True:
-            await wire.head()
-            await released.wait()
-            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-
     settings: dict[str, Any] = {"FRONTAGE_EDGE_ORIGIN_CONNECTIONS": "10"}
-    async with served(script, tmp_path, **settings) as (there, proxy), http2_client(proxy) as client:
+    async with (
+        served(partial(answer_after, released), tmp_path, **settings) as (there, proxy),
+        http2_client(proxy) as client,
+    ):
         streams = [client.request(get(b"/%d" % number)) for number in range(50)]
         await until(lambda: len(there.connections) == FAIR_EXCHANGES)
         async with http2_client(proxy) as other:
@@ -41,15 +45,11 @@ async def test_one_connection_has_a_fair_share_of_an_origin(tmp_path: Path) -> N
 
 async def test_waiting_stream_can_be_reset(tmp_path: Path) -> None:
     released = asyncio.Event()
-
-    async def script(wire: Wire) -> None:
-        while True:
-            await wire.head()
-            await released.wait()
-            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-
     settings: dict[str, Any] = {"FRONTAGE_EDGE_ORIGIN_CONNECTIONS": "2"}
-    async with served(script, tmp_path, **settings) as (there, proxy), http2_client(proxy) as client:
+    async with (
+        served(partial(answer_after, released), tmp_path, **settings) as (there, proxy),
+        http2_client(proxy) as client,
+    ):
         streams = [client.request(post(b"/", (b"content-length", b"2")), b"ok") for _ in range(20)]
         await until(lambda: len(there.connections) == 2)
         for stream_id in streams[10:]:

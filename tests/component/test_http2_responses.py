@@ -10,8 +10,8 @@ import pytest
 
 from edge.http2 import frames
 from edge.http2.errors import ErrorCode
-from tests.component.http2_origins import sends
 from tests.component.http2_peers import get, http2_client
+from tests.component.origins import sends
 from tests.component.peers import served
 from tests.waiting import until
 

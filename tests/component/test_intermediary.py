@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Edge, Wire, answer_each, edge, enrol, origin, served
+from tests.component.peers import Edge, Wire, answer_each, edge, enrol, origin, served_client
 
 HOST = b"Host: shop.example.com\r\n"
 GET = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
@@ -46,8 +46,7 @@ async def test_an_answer_without_a_date_gets_one(tmp_path: Path) -> None:
 
 async def test_the_origins_own_date_stays_the_only_one(tmp_path: Path) -> None:
     answer = OK + b"dAtE: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 2\r\n\r\nok"
-    async with served(lambda wire: answer_each(wire, answer), tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(lambda wire: answer_each(wire, answer), tmp_path) as client:
         for _ in range(2):
             await client.send(GET)
             assert dates((await client.response())[0]) == [b"Thu, 01 Jan 1970 00:00:00 GMT"]
@@ -82,8 +81,7 @@ async def test_our_own_answers_say_when(tmp_path: Path) -> None:
 async def test_what_an_upgrade_required_requires_is_told(tmp_path: Path, origins: bytes, ours: bytes) -> None:
     """§15.5.22. The field is the next connection's, so it is stated anew; h2c is not ours to offer."""
     answer = b"HTTP/1.1 426 Upgrade Required\r\n" + DATE + origins + b"Content-Length: 0\r\n\r\n"
-    async with served(lambda wire: answer_each(wire, answer), tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(lambda wire: answer_each(wire, answer), tmp_path) as client:
         for _ in range(2):
             await client.send(GET)
             head = await client.head()
@@ -102,8 +100,7 @@ async def test_options_goes_no_further_than_it_may(tmp_path: Path) -> None:
             seen.append(await wire.head())
             await wire.send(OK + b"Content-Length: 2\r\n\r\nok")
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         for hops in (0, 1, 0, 5):
             await client.send(b"OPTIONS * HTTP/1.1\r\n%bMax-Forwards: %d\r\n\r\n" % (HOST, hops))
             head, body = await client.response()

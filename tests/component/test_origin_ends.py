@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.component.origins import sends
 from tests.component.peers import Edge, Origin, Wire, edge, origin, served
 from tests.component.test_origin_tls import server_context
 from tests.waiting import until
@@ -105,12 +106,7 @@ FORGED = OK + b"Content-Length: 6\r\n\r\nforged"
     [FORGED, b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </forged>\r\n\r\n", b"\r\n", b"H"],
 )
 async def test_what_an_idle_origin_says_is_no_answer(tmp_path: Path, unasked: bytes) -> None:
-    async def script(wire: Wire) -> None:
-        while True:
-            await wire.head()
-            await wire.send(OK + b"Content-Length: 5\r\n\r\nright")
-
-    async with served(script, tmp_path) as (there, proxy):
+    async with served(sends(OK + b"Content-Length: 5\r\n\r\nright"), tmp_path) as (there, proxy):
         client = await proxy.connect()
         for _ in range(3):
             await client.send(GET)
@@ -125,12 +121,7 @@ async def test_what_an_idle_origin_says_is_no_answer(tmp_path: Path, unasked: by
 async def test_what_an_idle_origin_said_before_we_looked_is_no_answer_either(tmp_path: Path) -> None:
     """The request and the forged answer wait in the kernel together, and the request is read first."""
 
-    async def script(wire: Wire) -> None:
-        while True:
-            await wire.head()
-            await wire.send(OK + b"Content-Length: 5\r\n\r\nright")
-
-    async with served(script, tmp_path) as (there, proxy):
+    async with served(sends(OK + b"Content-Length: 5\r\n\r\nright"), tmp_path) as (there, proxy):
         client = await proxy.connect()
         await client.send(GET)
         await client.response()

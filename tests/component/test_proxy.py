@@ -11,7 +11,8 @@ import pytest
 
 from edge.proxy.client_connection import ClientConnection
 from edge.proxy.worker_limits import TICK_SECONDS
-from tests.component.peers import Wire, answer_each, edge, enrol, origin, served
+from tests.component.origins import Recorder
+from tests.component.peers import Wire, answer_each, edge, enrol, origin, served, served_client
 from tests.waiting import until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -114,8 +115,7 @@ async def test_requests_sent_ahead_do_not_pile_up(tmp_path: Path, monkeypatch: p
             most_waiting_bytes = max(most_waiting_bytes, received_bytes - forwarded * len(request))
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         sending = asyncio.create_task(client.send(request * 3000))
         for _ in range(3000):
             assert (await client.response())[1] == b"ok"
@@ -189,8 +189,7 @@ async def test_an_upgrade_becomes_an_opaque_tunnel(tmp_path: Path) -> None:
         for _ in range(3):
             await wire.send((await wire.exactly(4))[::-1])
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         await client.send(
             b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nabcd"
         )
@@ -225,14 +224,8 @@ async def test_paths_with_parents_and_raw_utf_8_are_served(tmp_path: Path) -> No
 
 async def test_a_request_line_that_comes_alone_gets_no_fields_of_another_client(tmp_path: Path) -> None:
     """The memory of requests took it for a whole one, with the fields of the client that the edge had learnt from."""
-    seen: list[bytes] = []
-
-    async def script(wire: Wire) -> None:
-        while True:
-            seen.append(await wire.head())
-            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-
-    async with served(script, tmp_path) as (_, proxy):
+    recorder = Recorder(b"ok")
+    async with served(recorder, tmp_path) as (_, proxy):
         request = b"GET /account HTTP/1.1\r\nHost: shop.example.com\r\nCookie: session=%b\r\n\r\n"
         for number in range(8):
             victim = await proxy.connect()
@@ -244,4 +237,4 @@ async def test_a_request_line_that_comes_alone_gets_no_fields_of_another_client(
         await client.send(request.partition(b"Host")[0])
         client.writer.write_eof()
         assert await client.rest() == b""
-        assert [b"session=own" in head for head in seen] == [False] * 8 + [True]
+        assert [b"session=own" in head for head in recorder.heads] == [False] * 8 + [True]

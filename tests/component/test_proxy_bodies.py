@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Wire, answer_each, served
+from tests.component.origins import sends
+from tests.component.peers import Wire, answer_each, served, served_client
 from tests.waiting import let_run
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -106,8 +107,7 @@ async def test_body_behind_an_answer_to_head_is_no_answer_to_the_next_request(tm
                 await let_run(turns)
             await wire.send(body if is_head else b"right")
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         for _ in range(20):
             await client.send(GET.replace(b"GET", b"HEAD"))
             await client.head()
@@ -140,8 +140,7 @@ async def test_body_that_must_not_follow_is_never_read_however_late_it_comes(
             next_arrived.set()
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright")
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         await client.send(method + b" /first HTTP/1.1\r\nHost: shop.example.com\r\n\r\n")
         await client.head()
         await client.send(GET)
@@ -158,8 +157,7 @@ async def test_body_right_behind_a_head_that_describes_none_is_no_answer(tmp_pat
             else:
                 await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright")
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         for _ in range(20):
             await client.send(GET.replace(b" / ", b" /first "))
             await client.head()
@@ -184,8 +182,7 @@ async def test_continue_is_asked_of_the_origin(tmp_path: Path) -> None:
         assert await wire.exactly(3) == b"abc"
         await wire.send(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         await client.send(
             b"PUT / HTTP/1.1\r\nHost: shop.example.com\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
         )
@@ -231,12 +228,7 @@ async def test_trailers_of_a_request_reach_the_origin_without_those_that_decide(
     ],
 )
 async def test_a_short_answer_never_passes_as_complete(tmp_path: Path, answer: bytes) -> None:
-    async def script(wire: Wire) -> None:
-        await wire.head()
-        await wire.send(answer)
-
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(sends(answer, closes=True), tmp_path) as client:
         await client.send(GET)
         received = await client.rest()
         assert b"short" in received or received == b""
@@ -259,12 +251,7 @@ async def test_a_short_answer_never_passes_as_complete(tmp_path: Path, answer: b
     ],
 )
 async def test_an_origin_that_talks_nonsense_is_a_bad_gateway(tmp_path: Path, answer: bytes) -> None:
-    async def script(wire: Wire) -> None:
-        await wire.head()
-        await wire.send(answer)
-
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(sends(answer, closes=True), tmp_path) as client:
         await client.send(GET)
         head = await client.head()
         while head.startswith(b"HTTP/1.1 100"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Wire, served
+from tests.component.peers import Wire, served, served_client
 from tests.component.proxied import ANSWERS, HOST, LAST_GET, POST, ask, is_whole, reset
 from tests.waiting import let_run, until
 
@@ -100,8 +100,7 @@ async def test_bytes_that_drip_both_ways_mean_the_same(tmp_path: Path) -> None:
             _, body = await wire.response()
             await drip(wire, b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         for _ in range(2):
             await drip(client, POST)
             assert (await client.response())[1] == b"hello"
@@ -136,8 +135,7 @@ async def test_trailers_reach_those_who_take_them(tmp_path: Path) -> None:
                 b"0\r\nX-Sum: 1\r\nSet-Cookie: a=b\r\nContent-Length: 9\r\n\r\n"
             )
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         for te, trailers in (
             (b"TE: trailers\r\nConnection: TE\r\n", b"X-Sum: 1\r\n"),
             (b"TE: gzip\r\n", b""),

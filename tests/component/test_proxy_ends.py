@@ -13,7 +13,7 @@ import pytest
 
 from edge.routing.route import Origin
 from edge.upstream.idle_times import IdleTimes
-from tests.component.peers import Wire, answer_each, edge, enrol, origin, served
+from tests.component.peers import Wire, answer_each, edge, enrol, origin, served, served_client
 from tests.waiting import never, until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -102,8 +102,7 @@ async def test_a_client_that_leaves_frees_its_lease(tmp_path: Path) -> None:
 
 
 async def test_a_client_that_half_closed_still_gets_its_answer(tmp_path: Path) -> None:
-    async with served(answer_each, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(answer_each, tmp_path) as client:
         await client.send(GET)
         client.writer.write_eof()
         assert (await client.rest()).endswith(b"\r\n\r\nok")
@@ -150,8 +149,7 @@ async def test_a_client_that_does_not_read_stops_the_origin(tmp_path: Path) -> N
                 return
             sent += 100_000
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         await client.send(GET)
         async with asyncio.timeout(20):
             await stalled.wait()
@@ -164,8 +162,7 @@ async def test_an_early_answer_ends_the_upload_and_reaches_the_client(tmp_path: 
         await wire.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nno!")
         await never()
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         await client.send(
             b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 50_000
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Edge, Wire, answer_each, served
+from tests.component.peers import Edge, Wire, answer_each, served, served_client
 from tests.component.proxied import ANSWERS, GET, HOST, LAST_GET, POST, ask, is_whole, reset
 from tests.waiting import let_run, until
 
@@ -61,8 +61,7 @@ async def test_bytes_beyond_a_body_are_the_next_request(tmp_path: Path) -> None:
             await wire.response()
             await wire.send(ANSWERS["length"])
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         await client.send(POST + b"(" + GET)
         assert is_whole(b"".join(await client.response()))
         assert (await client.rest()).startswith(b"HTTP/1.1 400 ")
@@ -131,8 +130,7 @@ async def test_a_client_that_asked_far_ahead_and_reset_frees_its_lease(tmp_path:
 
 
 async def test_requests_sent_ahead_of_a_half_close_are_all_answered(tmp_path: Path) -> None:
-    async with served(answer_each, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(answer_each, tmp_path) as client:
         await client.send(GET * 3)
         client.writer.write_eof()
         assert (await client.rest()).count(b"HTTP/1.1 200 ") == 3
@@ -144,8 +142,7 @@ async def test_a_tunnel_is_closed_by_halves(tmp_path: Path) -> None:
         await wire.send(b"HTTP/1.1 101 X\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n")
         await wire.send((await wire.rest())[::-1])
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         await client.send(b"GET / HTTP/1.1\r\n" + HOST + b"Upgrade: echo\r\nConnection: upgrade\r\n\r\n")
         assert (await client.head()).startswith(b"HTTP/1.1 101 ")
         await client.send(b"abc")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Wire, answer_each, edge, served
+from tests.component.origins import sends
+from tests.component.peers import Wire, answer_each, edge, served, served_client
 from tests.component.proxied import ANSWERS, GET, HOST, LAST_GET, POST, ask, is_whole
 from tests.waiting import never, until
 
@@ -56,10 +57,7 @@ async def test_a_client_that_asks_and_never_reads_is_stopped_too(tmp_path: Path)
 
 
 async def test_an_early_answer_is_delivered_although_the_origin_closes_on_the_upload(tmp_path: Path) -> None:
-    async def script(wire: Wire) -> None:
-        await wire.head()
-        await wire.send(b"HTTP/1.1 413 No\r\nContent-Length: 3\r\n\r\nno!")
-
+    script = sends(b"HTTP/1.1 413 No\r\nContent-Length: 3\r\n\r\nno!", closes=True)
     async with served(script, tmp_path) as (_, proxy):
         for _ in range(10):
             client = await proxy.connect()
@@ -71,8 +69,7 @@ async def test_an_early_answer_is_delivered_although_the_origin_closes_on_the_up
 
 
 async def test_a_refused_upload_gets_its_answer_while_it_is_still_sent(tmp_path: Path) -> None:
-    async with served(answer_each, tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="1000") as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(answer_each, tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="1000") as client:
         request = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 5000000\r\n\r\n" + b"x" * 5_000_000
         sending = asyncio.create_task(client.send(request))
         head, _ = await client.response()
@@ -119,8 +116,7 @@ async def test_every_wait_has_an_end(
     tmp_path: Path, setting: str, peer: Peer, request_bytes: bytes, answer: bytes
 ) -> None:
     timeouts = {f"FRONTAGE_EDGE_{setting}_TIMEOUT_SECONDS": "0.3"}
-    async with served(peer, tmp_path, secure=True, **timeouts) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(peer, tmp_path, secure=True, **timeouts) as client:
         sending = asyncio.create_task(client.send(request_bytes))
         received = await client.rest()
         assert received.startswith(answer)
@@ -174,8 +170,7 @@ async def test_a_chunked_body_may_be_as_long_as_the_limit_whatever_its_framing(t
         assert await wire.chunks() == b"0123456789"
         await wire.send(ANSWERS["length"])
 
-    async with served(script, tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="10") as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="10") as client:
         chunks = b"".join(b"1;extension=%d\r\n%d\r\n" % (n, n) for n in range(10))
         await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
         assert is_whole(b"".join(await client.response()))

@@ -18,6 +18,7 @@ from edge.tls.shared import TlsLimits
 from edge.transport.connection_limits import ConnectionLimits
 from edge.transport.proxy_protocol import Entrance
 from tests.component import tls_peers as tls
+from tests.component.origins import Recorder
 from tests.component.peers import Wire, edge, served
 from tests.tls_parts import client_hello, the_ca
 from tests.waiting import let_run, until
@@ -51,14 +52,8 @@ async def slowly(wire: Wire, data: bytes, cut: int) -> None:
     ],
 )
 async def test_the_stated_address_is_the_clients(tmp_path: Path, header: bytes, client: bytes) -> None:
-    seen: list[bytes] = []
-
-    async def script(wire: Wire) -> None:
-        while True:
-            seen.append(await wire.head())
-            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-
-    async with served(script, tmp_path, FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as (_, proxy):
+    site = Recorder(b"ok")
+    async with served(site, tmp_path, FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as (_, proxy):
         for cut in range(len(header) + 1):
             wire = await proxy.connect()
             await slowly(wire, header + GET, cut)
@@ -66,27 +61,24 @@ async def test_the_stated_address_is_the_clients(tmp_path: Path, header: bytes, 
             await wire.send(GET)
             assert (await wire.response())[1] == b"ok"
             await wire.closed()
-        assert len(seen) == 2 * (len(header) + 1)
-        assert all(b"\r\nX-Forwarded-For: %b\r\nX-Forwarded-IP: %b\r\n" % (client, client) in head for head in seen)
+        assert len(site.heads) == 2 * (len(header) + 1)
+        assert all(
+            b"\r\nX-Forwarded-For: %b\r\nX-Forwarded-IP: %b\r\n" % (client, client) in head for head in site.heads
+        )
         await until(lambda: proxy.worker.connection_limits.open_count == 0)
 
 
 async def test_whom_a_proxy_names_is_not_believed_further_but_the_proxy_itself_is(tmp_path: Path) -> None:
-    seen: list[bytes] = []
-
-    async def script(wire: Wire) -> None:
-        seen.append(await wire.head())
-        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-
+    site = Recorder(b"ok")
     forwarded = GET[:-2] + b"X-Forwarded-For: 198.51.100.9\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Port: 99\r\n\r\n"
-    async with served(script, tmp_path, FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as (_, proxy):
+    async with served(site, tmp_path, FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as (_, proxy):
         for header in (VERSION_1, b""):
             wire = await proxy.connect()
             await wire.send(header + forwarded)
             assert (await wire.response())[1] == b"ok"
-    assert b"X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-IP: 192.0.2.7\r\nX-Forwarded-Proto: https\r\n" in seen[0]
-    assert b"X-Forwarded-For: 198.51.100.9, 127.0.0.1\r\nX-Forwarded-IP: 198.51.100.9\r\n" in seen[1]
-    assert b"X-Forwarded-Proto: http\r\nX-Forwarded-Port: 80\r\n" in seen[1]
+    assert b"X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-IP: 192.0.2.7\r\nX-Forwarded-Proto: https\r\n" in site.heads[0]
+    assert b"X-Forwarded-For: 198.51.100.9, 127.0.0.1\r\nX-Forwarded-IP: 198.51.100.9\r\n" in site.heads[1]
+    assert b"X-Forwarded-Proto: http\r\nX-Forwarded-Port: 80\r\n" in site.heads[1]
 
 
 @pytest.mark.parametrize("header", [VERSION_1, VERSION_2])

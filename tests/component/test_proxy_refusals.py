@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.probe import CHALLENGE_PROBE_PATH, PROBE_PATH, new_nonce, probe_answer
-from tests.component.peers import Wire, answer_each, edge, enrol, origin, served
+from tests.component.peers import Wire, answer_each, edge, enrol, origin, served, served_client
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
 
@@ -78,8 +78,7 @@ async def test_refused_requests_never_reach_the_origin_and_close(tmp_path: Path)
     ],
 )
 async def test_a_body_beyond_the_limit_is_refused(tmp_path: Path, upload: bytes) -> None:
-    async with served(Wire.rest, tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="1000") as (_, proxy):  # type: ignore[arg-type]
-        client = await proxy.connect()
+    async with served_client(Wire.rest, tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="1000") as client:  # type: ignore[arg-type]
         await client.send(b"POST / HTTP/1.1\r\nHost: shop.example.com\r\n" + upload)
         assert (await client.rest()).startswith(b"HTTP/1.1 413 ")
 
@@ -93,8 +92,7 @@ async def test_an_upload_whose_coding_breaks_is_refused_and_cut_off_at_the_origi
         has_begun.set()
         received.set_result(await wire.rest())
 
-    async with served(script, tmp_path) as (_, proxy):
-        client = await proxy.connect()
+    async with served_client(script, tmp_path) as client:
         await client.send(
             b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
         )

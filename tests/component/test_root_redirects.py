@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from common import signatures
+from tests.component.origins import sends
 from tests.component.peers import Edge, Origin, Script, Wire, edge, origin
 
 HOST = b"Host: shop.example.com\r\n"
@@ -203,9 +204,7 @@ async def test_other_redirects_of_the_root_pass(tmp_path: Path, location: bytes)
 async def test_two_locations_pass_and_a_body_of_the_redirect_that_is_under_way_ends_its_connection(
     tmp_path: Path,
 ) -> None:
-    async def two(wire: Wire) -> None:
-        await wire.head()
-        await wire.send(b"HTTP/1.1 301 M\r\nLocation: /shop/\r\nLocation: /shop/\r\nContent-Length: 0\r\n\r\n")
+    two = sends(b"HTTP/1.1 301 M\r\nLocation: /shop/\r\nLocation: /shop/\r\nContent-Length: 0\r\n\r\n", closes=True)
 
     async def slow(wire: Wire) -> None:
         if (await wire.head()).split()[1] == b"/shop":

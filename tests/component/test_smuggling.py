@@ -8,37 +8,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.component.peers import Wire, served
+from tests.component.origins import StrictOrigin
+from tests.component.peers import served
 from tests.unit.edge.corpus import REQUESTS
-from tests.unit.edge.oracle import AskingOrigin, check_spelling, read_requests
+from tests.unit.edge.oracle import check_spelling, read_requests
 
 
 async def test_saved_requests_are_refused_or_reach_the_origin_as_one_message(tmp_path: Path) -> None:
-    machines: list[AskingOrigin] = []
-
-    async def script(wire: Wire) -> None:
-        machines.append(machine := AskingOrigin(len(machines)))
-        while data := await wire.reader.read(65536):
-            for answer in machine.receive(data):
-                assert isinstance(answer, bytes)
-                await wire.send(answer)
-
-    def arrived() -> int:
-        return sum(machine._served for machine in machines)
-
+    strict = StrictOrigin()
     before, wrong = 0, {}
-    async with served(script, tmp_path) as (_, proxy):
+    async with served(strict, tmp_path) as (_, proxy):
         for name, (stream, forwarded) in REQUESTS.items():
             client = await proxy.connect()
             client.writer.write(stream)
             client.writer.write_eof()
             answers = await client.rest()
-            count = arrived() - before
+            count = strict.served() - before
             before += count
             if count != forwarded or answers.count(b"x-origin: ") != forwarded:
                 wrong[name] = (forwarded, count, answers)
     assert not wrong
-    for machine in machines:
+    for machine in strict.machines:
         requests, _, problem = read_requests(machine.received)
         assert not problem
         assert sum(request.is_complete for request in requests) == machine._served

@@ -10,12 +10,7 @@ import pytest
 import typer
 
 from api.cli.application_options import application_url, webhook_url
-from api.rules.application_tokens import (
-    mint_api_token,
-    mint_client_secret,
-    mint_service_auth,
-    mint_webhook_secret,
-)
+from api.rules.application_tokens import mint_api_token, mint_client_secret, mint_service_auth, mint_webhook_secret
 
 
 def test_secrets_differ_each_time_and_carry_256_bits() -> None:

@@ -19,12 +19,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from api.connect.returning import Returned, read_return
-from api.connect.signing import (
-    apply_url,
-    find_publication_fault,
-    new_private_key,
-    public_key_records,
-)
+from api.connect.signing import apply_url, find_publication_fault, new_private_key, public_key_records
 from common.connect.domain_connect.discovery import Closed, Discovered
 from common.connect.domain_connect.offer import Offer, decide_offer
 from common.connect.domain_connect.provider_settings import (

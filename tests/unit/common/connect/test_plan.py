@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from common.connect.plan import (
-    is_changed_since,
-    journal_of,
-    make_plan,
-    plan_undo,
-    settle_journal,
-    settle_undo,
-)
+from common.connect.plan import is_changed_since, journal_of, make_plan, plan_undo, settle_journal, settle_undo
 from common.dns.questions import Answer, Outcome
 from common.domain_check.conflicts import find_conflicts
 from common.domain_check.zone_view import HostView, ZoneView

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from edge.http2 import frames
 from edge.http2.errors import ErrorCode
-from edge.http2.frames import (
-    GOAWAY,
-)
+from edge.http2.frames import GOAWAY
 from tests.unit.edge.http2.machine import Machine
 
 PROTOCOL = ErrorCode.PROTOCOL_ERROR

@@ -8,15 +8,7 @@ import pytest
 
 from edge.http2 import frames
 from edge.http2.errors import ErrorCode
-from edge.http2.frames import (
-    CONTINUATION,
-    DATA,
-    END_HEADERS,
-    END_STREAM,
-    HEADERS,
-    PING,
-    PRIORITY,
-)
+from edge.http2.frames import CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PRIORITY
 from tests.unit.edge.http2.conformance import PROTOCOL, respond
 from tests.unit.edge.http2.machine import GET, POST, Machine
 

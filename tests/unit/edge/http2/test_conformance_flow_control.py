@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edge.http2 import frames
-from edge.http2.frames import (
-    DATA,
-    HEADERS,
-    PADDED,
-    WINDOW_UPDATE,
-)
+from edge.http2.frames import DATA, HEADERS, PADDED, WINDOW_UPDATE
 from edge.http2.open_streams import CONNECTION_WINDOW, STREAM_WINDOW
 from tests.unit.edge.http2.conformance import FLOW, PROTOCOL, SIZE, respond
 from tests.unit.edge.http2.machine import Machine
