@@ -26,14 +26,18 @@ def cache_over(
     return CertificateCache(replica, keyring(), capacity=capacity, now=now)
 
 
+@pytest.fixture
+def replica() -> MemoryReplica:
+    return MemoryReplica()
+
+
 def test_an_unknown_name_never_builds() -> None:
     cache = cache_over(MemoryReplica())
     assert cache.find("a.example") is Missing.ABSENT
     assert cache.build("a.example") is Missing.ABSENT
 
 
-def test_a_context_is_kept_over_changes_that_are_not_its_own() -> None:
-    replica = MemoryReplica()
+def test_a_context_is_kept_over_changes_that_are_not_its_own(replica: MemoryReplica) -> None:
     replica.put_certificate("a.example")
     cache = cache_over(replica)
     assert cache.find("a.example") is Missing.UNBUILT
@@ -43,8 +47,7 @@ def test_a_context_is_kept_over_changes_that_are_not_its_own() -> None:
     assert cache.find("a.example") is context
 
 
-def test_another_record_needs_another_context_and_a_removed_one_none() -> None:
-    replica = MemoryReplica()
+def test_another_record_needs_another_context_and_a_removed_one_none(replica: MemoryReplica) -> None:
     replica.put_certificate("a.example")
     cache = cache_over(replica)
     old = cache.build("a.example")
@@ -55,8 +58,7 @@ def test_another_record_needs_another_context_and_a_removed_one_none() -> None:
     assert cache.find("a.example") is Missing.ABSENT
 
 
-def test_a_domain_that_moved_to_another_application_needs_another_context() -> None:
-    replica = MemoryReplica()
+def test_a_domain_that_moved_to_another_application_needs_another_context(replica: MemoryReplica) -> None:
     replica.put_certificate("a.example")
     replica.put("route", "power/a.example", {"application_id": "one"})
     cache = cache_over(replica)
@@ -67,8 +69,7 @@ def test_a_domain_that_moved_to_another_application_needs_another_context() -> N
     assert cache.find("a.example") is Missing.UNBUILT
 
 
-def test_old_contexts_are_discarded_however_often_they_are_used() -> None:
-    replica = MemoryReplica()
+def test_old_contexts_are_discarded_however_often_they_are_used(replica: MemoryReplica) -> None:
     now = 1000.0
     cache = cache_over(replica, now=lambda: now)
     for domain, now in (("a.example", 1000.0), ("b.example", 1060.0)):  # noqa: B007 - read by the lambda
@@ -80,8 +81,7 @@ def test_old_contexts_are_discarded_however_often_they_are_used() -> None:
     assert isinstance(cache.find("b.example"), ssl.SSLContext)
 
 
-def test_the_least_recently_used_context_goes_first() -> None:
-    replica = MemoryReplica()
+def test_the_least_recently_used_context_goes_first(replica: MemoryReplica) -> None:
     cache = cache_over(replica, capacity=2)
     for domain in ("a.example", "b.example", "c.example"):
         replica.put_certificate(domain)
@@ -91,8 +91,7 @@ def test_the_least_recently_used_context_goes_first() -> None:
     assert cache.find("b.example") is Missing.UNBUILT
 
 
-def test_a_record_that_cannot_be_used_is_remembered_until_it_changes() -> None:
-    replica = MemoryReplica()
+def test_a_record_that_cannot_be_used_is_remembered_until_it_changes(replica: MemoryReplica) -> None:
     cache = cache_over(replica)
     chain, _ = the_ca().issue("a.example")
     _, foreign_key = the_ca().issue("a.example")
@@ -142,8 +141,7 @@ def test_the_review_forgets_what_another_key_file_may_open(
     assert cache.review() == CertificateUse()
 
 
-def test_the_review_counts_unusable_certificates_until_their_records_change() -> None:
-    replica = MemoryReplica()
+def test_the_review_counts_unusable_certificates_until_their_records_change(replica: MemoryReplica) -> None:
     cache = cache_over(replica, capacity=200)
     for number in range(100):
         replica.put("certificate", f"{number}.example", {})
@@ -157,8 +155,7 @@ def test_the_review_counts_unusable_certificates_until_their_records_change() ->
     assert cache.review() == CertificateUse(usable=1, unusable=1, example="99.example")
 
 
-def test_ends_are_those_of_certificates_that_no_other_has_replaced() -> None:
-    replica = MemoryReplica()
+def test_ends_are_those_of_certificates_that_no_other_has_replaced(replica: MemoryReplica) -> None:
     cache = cache_over(replica)
     for domain in ("a.example", "b.example", "c.example"):
         replica.put_certificate(domain)
@@ -182,8 +179,7 @@ def test_certificates_are_counted_by_days_left_and_the_first_end_is_shown() -> N
     assert end_families([], now)[1].samples == {}
 
 
-def test_a_failure_of_the_machine_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    replica = MemoryReplica()
+def test_a_failure_of_the_machine_is_not_remembered(monkeypatch: pytest.MonkeyPatch, replica: MemoryReplica) -> None:
     replica.put_certificate("a.example")
     cache = cache_over(replica)
     with monkeypatch.context() as patched:
@@ -211,8 +207,7 @@ def test_single_damaged_records_do_not_make_a_worker_fail(use: CertificateUse, *
     assert use.is_failing is is_failing
 
 
-def test_a_key_sealed_for_another_name_does_not_open() -> None:
-    replica = MemoryReplica()
+def test_a_key_sealed_for_another_name_does_not_open(replica: MemoryReplica) -> None:
     replica.put_certificate("b.example")
     row = replica.get("certificate", "b.example")
     assert row is not None
@@ -221,14 +216,12 @@ def test_a_key_sealed_for_another_name_does_not_open() -> None:
 
 
 @pytest.mark.parametrize("row", [{}, {"chain": 1, "private_key": "eA=="}, {"chain": "", "private_key": None}])
-def test_a_record_of_another_shape_is_one_that_cannot_be_used(row: dict[str, Any]) -> None:
-    replica = MemoryReplica()
+def test_a_record_of_another_shape_is_one_that_cannot_be_used(row: dict[str, Any], replica: MemoryReplica) -> None:
     replica.put("certificate", "a.example", row)
     assert cache_over(replica).build("a.example") is Missing.UNUSABLE
 
 
-def test_building_leaves_no_descriptor_open() -> None:
-    replica = MemoryReplica()
+def test_building_leaves_no_descriptor_open(replica: MemoryReplica) -> None:
     replica.put_certificate("a.example")
     cache = cache_over(replica)
     cache.build("a.example")
