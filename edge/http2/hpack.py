@@ -11,7 +11,7 @@ so it has, but for one, where it differs from it in a value that no table takes:
 from __future__ import annotations
 
 import sys
-from typing import Final, NamedTuple
+from typing import Final
 
 from edge.http2.errors import ConnectionFailed, ErrorCode
 from edge.http2.fields import FIELD_OVERHEAD_BYTES, LINE_OVERHEAD_BYTES, Field, make_field, size_of
@@ -29,28 +29,35 @@ _FIRST_DYNAMIC: Final = len(STATIC_FIELDS) + 1
 _NO_FIELD: Final[Field] = (-1, b"", b"", b"")  # at index 0
 _STATIC: Final = [_NO_FIELD, *(make_field(name, value) for name, value in STATIC_FIELDS)]
 _REMEMBERED_BYTES: Final = 512
+_LENGTH: Final = 0x7F  # of a string, where it is one octet: the bits beside Huffman's
+_HUFFMAN: Final = 0x80
+_KEPT_OF_LIKE: Final = 8
+"""Of the values that alone differ, paths most of all, one in so many is kept for other connections: what clients ask
+for again and again is soon, and what is asked for once seldom displaces it."""
 _SIZE_BEYOND_LINE: Final = FIELD_OVERHEAD_BYTES - LINE_OVERHEAD_BYTES
 
 
-class DecodedBlock(NamedTuple):
-    """A block and its fields, by which blocks are read that differ from it in the last literal's value alone."""
+class DecodedBlock:
+    """A block and its fields, by which blocks are read that differ from it in the last literal's value alone.
 
-    block: bytes
-    before: bytes  # that value; empty: there is none
-    behind: bytes
-    lead: slice  # where these two stand
-    tail: slice
-    literal_at: int
-    fields: list[Field]
-    field_at: int
+    `before` and `behind` that value stand at `lead` and `tail`; `before` is empty where there is no literal. It is no
+    tuple: a tuple's fields cost ten times as much to read.
+    """
 
-    @classmethod
-    def of(
-        cls, block: bytes, literal_at: int, value_at: int, value_end: int, fields: list[Field], field_at: int
-    ) -> DecodedBlock:
-        """Return the block with the places of its last literal and that one's value."""
-        lead, tail = slice(value_at), slice(value_end - len(block) or sys.maxsize, None)
-        return cls(block, block[lead], block[tail], lead, tail, literal_at, fields, field_at)
+    __slots__ = ("before", "behind", "behind_bytes", "block", "field_at", "fields", "lead", "literal_at", "tail")
+
+    def __init__(
+        self, block: bytes, literal_at: int, value_at: int, value_end: int, fields: list[Field], field_at: int
+    ) -> None:
+        self.block: Final = block
+        self.literal_at: Final = literal_at
+        self.lead: Final = slice(value_at)
+        self.tail: Final = slice(value_end - len(block) or sys.maxsize, None)
+        self.before: Final = block[self.lead]
+        self.behind: Final = block[self.tail]
+        self.behind_bytes: Final = len(self.behind)
+        self.fields: Final = fields
+        self.field_at: Final = field_at
 
 
 class HeaderDecoder:
@@ -60,12 +67,22 @@ class HeaderDecoder:
     unfolds to. Below it, the bound of the fields' sizes is the caller's. `literals` are shared with other connections.
     """
 
-    __slots__ = ("_known", "_literals", "_max_fields", "_max_table_bytes", "_table", "_table_bytes", "last")
+    __slots__ = (
+        "_known",
+        "_literals",
+        "_max_fields",
+        "_max_table_bytes",
+        "_table",
+        "_table_bytes",
+        "_until_kept",
+        "last",
+    )
 
     def __init__(self, max_fields: int, literals: KnownLiterals) -> None:
         self._max_fields = max_fields
         self._literals = literals
         self._known = literals.get
+        self._until_kept = _KEPT_OF_LIKE
         self._table = _STATIC.copy()
         self._table_bytes = 0
         self._max_table_bytes = TABLE_BYTES
@@ -86,32 +103,44 @@ class HeaderDecoder:
             if last is not None:
                 if block == last.block:
                     return last.fields
-                if (field := self.read_like(last, block)) is not None:
+                if (value := self.read_like(last, block)) is not None:
                     fields = last.fields.copy()
-                    fields[last.field_at] = field
+                    fields[last.field_at] = make_field(fields[last.field_at][2], value)
                     return fields
             return self._decode(block)
         except IndexError:
             raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "truncated header block or unknown index") from None
 
-    def read_like(self, last: DecodedBlock, block: bytes) -> Field | None:
-        """Return the field in which a block differs from `last`, which is still `self.last`.
+    def read_like(self, last: DecodedBlock, block: bytes) -> bytes | None:
+        """Return the value in which a block differs from `last`, which is still `self.last`.
 
         None where it differs in more, or is broken.
         """
-        before, tail = last.before, last.tail
-        if not before or block[last.lead] != before or block[tail] != last.behind:
+        before = last.before
+        if not before or block[last.lead] != before or block[last.tail] != last.behind:
             return None
         value_at = len(before)
-        try:
-            end = value_at + 1 + (block[value_at] & 0x7F)
-            literal = block[last.literal_at : end]
-            field = self._known(literal)
-            if field is None:
-                field, end = self._new_field(block, value_at, last.fields[last.field_at][2], literal)
-        except IndexError:
+        start, end = value_at + 1, len(block) - last.behind_bytes
+        if start > end:  # the two overlap
             return None
-        return field if end == len(block) - len(last.behind) else None
+        octet = block[value_at]
+        length = octet & _LENGTH
+        if length == _LENGTH:
+            return _string_between(block, value_at, end)
+        if length != end - start:
+            return None
+        if octet < _HUFFMAN:
+            return block[start:end]
+        literal, known = block[last.literal_at : end], self._known
+        field = known(literal)
+        if field is not None:
+            return field[3]
+        value = decode_huffman(block[start:end])
+        self._until_kept -= 1
+        if not self._until_kept:
+            self._until_kept = _KEPT_OF_LIKE
+            self._literals.add(literal, make_field(last.fields[last.field_at][2], value))
+        return value
 
     def _new_field(self, block: bytes, value_at: int, name: bytes, literal: bytes) -> tuple[Field, int]:
         """Return the field of a literal that is not known, and where it ends.
@@ -178,7 +207,7 @@ class HeaderDecoder:
         if len(fields) > most:
             raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many fields", "header_fields")
         self.last = (
-            DecodedBlock.of(block, literal_at, value_at, value_end, fields, field_at)
+            DecodedBlock(block, literal_at, value_at, value_end, fields, field_at)
             if not has_changed and end <= _REMEMBERED_BYTES
             else None
         )
@@ -239,6 +268,15 @@ def _string(block: bytes, position: int) -> tuple[bytes, int]:
         raise IndexError
     text = block[position:end]
     return (decode_huffman(text) if octet >= 0x80 else text), end
+
+
+def _string_between(block: bytes, position: int, end: int) -> bytes | None:
+    """Return a string literal that ends there; None for one that does not."""
+    try:
+        value, value_end = _string(block, position)
+    except IndexError:
+        return None
+    return value if value_end == end else None
 
 
 def integer(value: int, prefix_bits: int, first: int = 0) -> bytes:

@@ -6,7 +6,8 @@ alone, as most of a browser's do, is given to the owner by that path.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from edge.http2 import budgets, frames
 from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
@@ -35,13 +36,14 @@ _FEW_FIELDS: Final = 32  # which are no more than 4 KB each, or as many octets a
 _MAX_UNFOLDED: Final = 4  # times the largest head, after decompression; up to that, the response is 431
 
 
-class _LastRequest(NamedTuple):
+@dataclass(slots=True)
+class _LastRequest:
     """The request that the owner got last: complete, of few fields, and with its path as the block's last literal."""
 
-    block: DecodedBlock
-    other_bytes: int  # of the head, but for the path
-    urgency: int
-    incremental: bool
+    block: Final[DecodedBlock]
+    other_bytes: Final[int]  # of the head, but for the path
+    urgency: Final[int]
+    incremental: Final[bool]
 
 
 class RequestStreams(OpenStreams):
@@ -74,10 +76,10 @@ class RequestStreams(OpenStreams):
         """Take a whole header block: a request, or its trailers."""
         decoder, like = self._decoder, self._like
         if like is not None and ends and stream_id > self.last_stream_id and like.block is decoder.last:
-            field = decoder.read_like(like.block, block)
-            if field is not None:
+            path = decoder.read_like(like.block, block)
+            if path is not None:
                 self._steps_left -= _BLOCK_STEPS
-                self._on_similar_request(stream_id, like, block, field[3])
+                self._on_similar_request(stream_id, like, block, path)
                 return
         fields = decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
         self._steps_left -= _BLOCK_STEPS + _FIELD_STEPS * len(fields)

@@ -6,13 +6,16 @@ import pytest
 from hpack import Decoder
 from hpack.table import HeaderTable
 
+from edge.http2 import frames
 from edge.http2.errors import ConnectionFailed, ErrorCode
+from edge.http2.fields import PATH
 from edge.http2.hpack import EMPTY_TABLE, HeaderDecoder, field_literal, integer, string
 from edge.http2.huffman import decode as decode_huffman
 from edge.http2.huffman import encode as encode_huffman
 from edge.http2.literals import KnownLiterals
 from edge.http2.responses import HeadEncoder
 from edge.http2.static_table import STATIC_FIELDS
+from tests.unit.edge.http2.machine import GET, Machine
 
 
 def decode(decoder: HeaderDecoder, block: bytes) -> list[tuple[bytes, bytes]]:
@@ -148,6 +151,36 @@ def test_block_that_differs_in_one_value_has_the_table_that_stands_now() -> None
     assert decode(decoder, start + string(b"/3") + b"\xbe")[2] == (b"c", b"d")
     with pytest.raises(ConnectionFailed):
         decoder.decode(start + b"\x05/4" + b"\xbe")
+
+
+def test_truncated_long_value_that_alone_differs_breaks_the_connection() -> None:
+    machine = Machine().start()
+    start = machine.block(GET[:2]) + b"\x04"
+    for stream_id, path in ((1, b"/"), (3, b"/" + b"2" * 200), (5, b"/3")):
+        machine.frame(frames.HEADERS, 5, stream_id, start + string(path))
+        assert machine.made[stream_id].head.startswith(b"GET %b HTTP/1.1" % path)
+    machine.frame(frames.HEADERS, 5, 7, start + b"\x7f\x49/short")
+    assert machine.connection.failure is not None
+    assert machine.connection.failure.code is ErrorCode.COMPRESSION_ERROR
+
+
+def test_paths_that_clients_repeat_are_kept_and_few_of_those_that_come_once() -> None:
+    literals = KnownLiterals()
+    decoder = HeaderDecoder(256, literals)
+    block = b"\x82\x04%b"
+    decoder.decode(block % huffman_string(b"/"))
+    for number in range(80):
+        decoder.decode(block % huffman_string(b"/%d" % number))
+    assert len(literals._fields) == 1 + 10
+    for _ in range(16):
+        decoder.decode(block % huffman_string(b"/often"))
+        decoder.decode(block % huffman_string(b"/too"))
+    assert literals.get(b"\x04" + huffman_string(b"/often")) == (PATH, b"\r\n:path: /often", b":path", b"/often")
+
+
+def huffman_string(text: bytes) -> bytes:
+    code = encode_huffman(text)
+    return bytes((0x80 | len(code),)) + code
 
 
 def test_literals_of_one_connection_are_those_of_another_where_they_name_no_table_of_its_own() -> None:
