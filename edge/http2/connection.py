@@ -44,10 +44,9 @@ _KIND_AT: Final = 3  # of a frame's header
 _HEADER_BYTES: Final = frames.HEADER_BYTES
 _MAX_FRAME_BYTES: Final = frames.MAX_FRAME_BYTES
 _HEADERS: Final = frames.HEADERS
-_END_HEADERS: Final = frames.END_HEADERS
-_END_STREAM: Final = frames.END_STREAM
 _read_header: Final = frames.read_header
-_PLAIN_HEADERS: Final = frames.END_HEADERS | frames.PADDED | frames.HAS_PRIORITY
+_WHOLE_REQUEST: Final = frames.END_HEADERS | frames.END_STREAM  # flags of the most frequent HEADERS frame
+_MOST_AT_ONCE: Final = _HEADER_BYTES + _MAX_FRAME_BYTES
 _PROTOCOL: Final = ErrorCode.PROTOCOL_ERROR
 
 
@@ -65,6 +64,7 @@ class Http2Connection(RequestStreams):
         "_partial",
         "_unread",
         "client_is_leaving",
+        "is_between_frames",
     )
 
     def __init__(self, owner: Owner, literals: KnownLiterals, *, max_head_bytes: int) -> None:
@@ -76,6 +76,7 @@ class Http2Connection(RequestStreams):
         self._has_preface = False
         self._unread = b""  # whole frames, left for the next call
         self._has_settings = False
+        self.is_between_frames = False  # all that came is read, and ended with a whole frame or header block
         self._block = BlockAssembly(max_head_bytes)
         self._output.add_control(
             frames.settings(
@@ -98,11 +99,6 @@ class Http2Connection(RequestStreams):
         return bool(self._unread)
 
     @property
-    def is_between_frames(self) -> bool:
-        """Return whether all that came is read, and ended with a whole frame or header block."""
-        return not (self._partial or self._unread or self._block.stream_id)
-
-    @property
     def is_in_head(self) -> bool:
         """Return whether a frame but DATA, or a header block, has begun whose end is still to come."""
         partial = self._partial
@@ -119,26 +115,33 @@ class Http2Connection(RequestStreams):
 
     # What is received -------------------------------------------------------------------------------------
 
-    def receive(self, data: bytes) -> None:
-        """Read what came."""
+    def receive(self, data: bytes) -> bool:
+        """Read what came. Return True where it was one request, and no frame of the connection's own is to be sent."""
         if self.failure is not None:
-            return
+            return False
         try:
-            if self._has_preface and not (self._partial or self._unread):
-                position = self._read_frames(data)
-                if position < len(data):
-                    self._partial += memoryview(data)[position:]
-            else:
-                self._receive(data)
+            size = len(data)
+            if self.is_between_frames and _HEADER_BYTES <= size <= _MOST_AT_ONCE:
+                word, flags, stream_id = _read_header(data)
+                if flags == _WHOLE_REQUEST and stream_id & 1 and word == (size - _HEADER_BYTES) << 8 | _HEADERS:
+                    self._on_block(stream_id & LAST_STREAM, data[_HEADER_BYTES:], ends=True)
+                    if not self._output.control_bytes:
+                        return True
+                    data = b""
+            self._receive(data)
             if self._output.control_bytes > budgets.MAX_UNREAD_ANSWER_BYTES:
                 raise budgets.exceeded("unread_answers")
         except ConnectionFailed as failure:
             self.fail(failure)
+        else:
+            self.is_between_frames = self._has_settings and not (self._partial or self._unread or self._block.stream_id)
+        return False
 
     def fail(self, failure: ConnectionFailed) -> None:
         """End the connection, and forget what is not read."""
         self._partial.clear()
         self._unread = b""
+        self.is_between_frames = False
         self._block.clear()
         super().fail(failure)
 
@@ -172,47 +175,52 @@ class Http2Connection(RequestStreams):
 
     def _read_frames(self, data: bytes) -> int:
         """Read whole frames; return where the rest begins."""
-        position, end, block = 0, len(data), self._block
+        position, end = 0, len(data)
+        may_begin = self._has_settings and not self._block.stream_id  # requests
         self._steps_left = STEPS_AT_ONCE
         while end - position >= _HEADER_BYTES:
             word, flags, stream_id = _read_header(data, position)
             length = word >> 8
-            if length > _MAX_FRAME_BYTES:
-                raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "a frame is too large")
-            start = position + _HEADER_BYTES
-            stop = start + length
-            if stop > end:
+            stop = position + _HEADER_BYTES + length
+            if stop > end or length > _MAX_FRAME_BYTES:
+                if length > _MAX_FRAME_BYTES:
+                    raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "a frame is too large")
                 self._needed = stop - position
                 return position
-            kind = word & 0xFF
-            stream_id &= LAST_STREAM
-            if block.stream_id and (kind != frames.CONTINUATION or stream_id != block.stream_id):
-                raise ConnectionFailed(_PROTOCOL, "a header block is interrupted")
-            if not self._has_settings and (kind != frames.SETTINGS or flags & frames.ACK):
-                raise ConnectionFailed(_PROTOCOL, "the first frame is not SETTINGS")
-            steps = 1 + length // _OCTETS_A_STEP
-            if kind == _HEADERS:
-                if flags & _PLAIN_HEADERS == _END_HEADERS and stream_id & 1:
-                    self._on_block(stream_id, data[start:stop], ends=flags & _END_STREAM != 0)
-                else:
-                    self._on_headers(stream_id, flags, data[start:stop])
-            elif kind == frames.DATA:
-                self._on_data(stream_id, flags, data[start:stop])
-                steps = 1 + _DATA_STEPS + length // _CONTENT_OCTETS_A_STEP
-            elif kind in _HANDLERS:
-                _HANDLERS[kind](self, stream_id, flags, data[start:stop])
-                if kind == frames.RST_STREAM:
-                    steps = 1 + _RESET_STEPS
-            else:  # §4.1
-                self._budgets.spend(budgets.IGNORED_FRAMES)
-                steps = 1
+            payload = data[position + _HEADER_BYTES : stop]
             position = stop
-            self._steps_left -= steps
+            if flags == _WHOLE_REQUEST and may_begin and stream_id & 1 and word & 0xFF == _HEADERS:
+                self._steps_left -= 1 + length // _OCTETS_A_STEP
+                self._on_block(stream_id & LAST_STREAM, payload, ends=True)
+            else:
+                self._steps_left -= self._read_frame(word & 0xFF, flags, stream_id & LAST_STREAM, payload)
+                may_begin = self._has_settings and not self._block.stream_id
             if self._steps_left <= 0 and position < end:
                 self._unread = data[position:]
                 return end
         self._needed = _HEADER_BYTES
         return position
+
+    def _read_frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> int:
+        """Act on a frame; return how many steps that was, without those of a header block."""
+        open_block = self._block.stream_id
+        if open_block and (kind != frames.CONTINUATION or stream_id != open_block):
+            raise ConnectionFailed(_PROTOCOL, "a header block is interrupted")
+        if not self._has_settings and (kind != frames.SETTINGS or flags & frames.ACK):
+            raise ConnectionFailed(_PROTOCOL, "the first frame is not SETTINGS")
+        if kind == _HEADERS:
+            self._on_headers(stream_id, flags, payload)
+        elif kind == frames.DATA:
+            self._on_data(stream_id, flags, payload)
+            return 1 + _DATA_STEPS + len(payload) // _CONTENT_OCTETS_A_STEP
+        elif kind in _HANDLERS:
+            _HANDLERS[kind](self, stream_id, flags, payload)
+            if kind == frames.RST_STREAM:
+                return 1 + _RESET_STEPS
+        else:  # §4.1
+            self._budgets.spend(budgets.IGNORED_FRAMES)
+            return 1
+        return 1 + len(payload) // _OCTETS_A_STEP
 
     def _on_headers(self, stream_id: int, flags: int, payload: bytes) -> None:
         """Take a HEADERS frame (§6.2)."""

@@ -97,8 +97,11 @@ class Http2ClientConnection(Http2Writing):
         """Read frames, and act on what they ask for."""
         if self.state is not READING:
             return
+        http2 = self._http2
         self._is_receiving = True
-        self._http2.receive(data)
+        if http2.receive(data) and http2.streams:  # by far the most frequent
+            self._is_receiving = False
+            return
         if self._ready:
             ready, self._ready = self._ready, []
             for stream in ready:
