@@ -124,7 +124,7 @@ class Http2Connection(RequestStreams):
             if self.is_between_frames and _HEADER_BYTES <= size <= _MOST_AT_ONCE:
                 word, flags, stream_id = _read_header(data)
                 if flags == _WHOLE_REQUEST and stream_id & 1 and word == (size - _HEADER_BYTES) << 8 | _HEADERS:
-                    self._on_block(stream_id & LAST_STREAM, data[_HEADER_BYTES:], ends=True)
+                    self._on_block(stream_id & LAST_STREAM, data[_HEADER_BYTES:], True)
                     if not self._output.control_bytes:
                         return True
                     data = b""
@@ -191,7 +191,7 @@ class Http2Connection(RequestStreams):
             position = stop
             if flags == _WHOLE_REQUEST and may_begin and stream_id & 1 and word & 0xFF == _HEADERS:
                 self._steps_left -= 1 + length // _OCTETS_A_STEP
-                self._on_block(stream_id & LAST_STREAM, payload, ends=True)
+                self._on_block(stream_id & LAST_STREAM, payload, True)
             else:
                 self._steps_left -= self._read_frame(word & 0xFF, flags, stream_id & LAST_STREAM, payload)
                 may_begin = self._has_settings and not self._block.stream_id
@@ -233,7 +233,7 @@ class Http2Connection(RequestStreams):
                     raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "HEADERS without all of its priority")
                 payload = payload[5:]
         if flags & frames.END_HEADERS:
-            self._on_block(stream_id, payload, ends=bool(flags & frames.END_STREAM))
+            self._on_block(stream_id, payload, bool(flags & frames.END_STREAM))
             return
         self._block.begin(stream_id, payload, ends_stream=bool(flags & frames.END_STREAM))
 
@@ -241,7 +241,7 @@ class Http2Connection(RequestStreams):
         """Take a CONTINUATION frame (§6.10)."""
         block = self._block.add(flags, payload)
         if block is not None:
-            self._on_block(stream_id, block, ends=self._block.ends_stream)
+            self._on_block(stream_id, block, self._block.ends_stream)
 
     def _on_data(self, stream_id: int, flags: int, payload: bytes) -> None:
         """Take a DATA frame (§6.1)."""

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from edge.http2 import budgets, frames
 from edge.http2.budgets import Budgets
 from edge.http2.errors import ConnectionFailed, ErrorCode
-from edge.http2.output import Output
+from edge.http2.output import Output, Piece
 from edge.http2.streams import CLOSED, HALF_CLOSED_LOCAL, HALF_CLOSED_REMOTE, OPEN, RESET_SENT, Stream, advance
 
 STREAM_WINDOW: Final = 131_072
@@ -128,14 +128,21 @@ class OpenStreams:
         if not stream.is_queued:
             self._output.queue(stream)
 
-    def respond(self, stream: Stream, block: bytes, data: bytes) -> bool:
-        """Send a whole response before all else, of which nothing was sent; False where it has to be queued."""
-        if stream.state is not HALF_CLOSED_REMOTE or not self._output.add_whole(stream, block, data):
-            return False
-        stream.state = CLOSED
-        self._budgets.served += 1
-        self._close(stream)
-        return True
+    def respond(self, stream: Stream, block: bytes, data: bytes, at_once: bool) -> tuple[Piece, ...]:
+        """Send a whole response before all else, of which nothing was sent. Return its frames.
+
+        `at_once`: the caller writes them. Where none are returned, nothing is changed: the response has to be queued.
+        """
+        if stream.state is not HALF_CLOSED_REMOTE:
+            return ()
+        pieces = self._output.add_whole(stream, block, data, at_once)
+        if pieces:
+            stream.state = CLOSED
+            self._budgets.served += 1
+            self._forget(stream)
+            if stream.held:
+                self._return_held(stream)
+        return pieces
 
     def reset(self, stream: Stream, code: ErrorCode) -> None:
         """End a stream early, at our own wish. Its `on_reset` is not called."""
@@ -193,25 +200,30 @@ class OpenStreams:
         self._output.add_control(frames.rst_stream(stream_id, code))
 
     def _close(self, stream: Stream) -> None:
-        """Forget a stream that is closed."""
+        """Forget a stream that is closed, and what it was to send."""
+        self._forget(stream)
+        if stream.pending_bytes or stream.block or stream.interims:
+            self._output.drop(stream)
+        if stream.held:
+            self._return_held(stream)
+
+    def _forget(self, stream: Stream) -> None:
         closed, stream_id = self._closed_ids, stream.id
         if len(closed) >= _MAX_REMEMBERED:
             for old_id in list(islice(closed, _FORGOTTEN_AT_ONCE)):
                 del closed[old_id]
         closed[stream_id] = False
-        self.streams.pop(stream_id, None)
-        if stream.pending_bytes or stream.block or stream.interims:
-            self._output.drop(stream)
-        if stream.held:
-            self._return_to_connection(stream.held)
-            stream.held = 0
+        del self.streams[stream_id]
+
+    def _return_held(self, stream: Stream) -> None:
+        self._return_to_connection(stream.held)
+        stream.held = 0
 
     def _return_credit(self, stream: Stream) -> None:
         """Let the client send as much again as was passed on."""
         if stream.is_paused or stream.state is CLOSED:
             return
-        self._return_to_connection(stream.held)
-        stream.held = 0
+        self._return_held(stream)
         if stream.credit >= STREAM_WINDOW // 2 and stream.state is OPEN:
             self._output.add_control(frames.window_update(stream.id, stream.credit))
             stream.credit = 0

@@ -112,7 +112,10 @@ class Output:
     def add(self, stream: Stream, data: bytes) -> None:
         """Send content."""
         size = len(data)
-        stream.pending.append(data)
+        if stream.pending is None:
+            stream.pending = [data]
+        else:
+            stream.pending.append(data)
         stream.pending_bytes += size
         self.held_bytes += size
         if not stream.is_queued:
@@ -122,31 +125,37 @@ class Output:
         if stream.pending_bytes > HIGH_BYTES or self.held_bytes > MAX_HELD_BYTES:
             stream.is_full = True
 
-    def add_whole(self, stream: Stream, block: bytes, data: bytes) -> bool:
-        """Send a whole response before all else. Return False where it has to be queued: then nothing is changed."""
+    def add_whole(self, stream: Stream, block: bytes, data: bytes, at_once: bool) -> tuple[Piece, ...]:
+        """Send a whole response before all else. Return its frames; none where it has to be queued.
+
+        `at_once`: the caller writes them. Where none are returned, nothing is changed.
+        """
         size, block_size, stream_id = len(data), len(block), stream.id
         if self.queued or size > self._room or size > self.window or size > stream.send_window:
-            return False
+            return ()
         if size > MAX_DATA_BYTES or block_size > _MAX_FRAME_BYTES:
-            return False
-        if not data:
-            self.control += _pack_header(block_size << 8 | _HEADERS, _WHOLE_HEADERS, stream_id), block
-            return True
-        self.control += (
-            _pack_header(block_size << 8 | _HEADERS, _END_HEADERS, stream_id),
-            block,
-            _pack_header(size << 8, _END_STREAM, stream_id),  # DATA
-            data,
-        )
-        self._room -= size
-        self.window -= size
-        self.data_frames += 1
-        return True
+            return ()
+        pieces: tuple[Piece, ...]
+        if not size:
+            pieces = _pack_header(block_size << 8 | _HEADERS, _WHOLE_HEADERS, stream_id), block
+        else:
+            pieces = (
+                _pack_header(block_size << 8 | _HEADERS, _END_HEADERS, stream_id),
+                block,
+                _pack_header(size << 8, _END_STREAM, stream_id),  # DATA
+                data,
+            )
+            self.window -= size
+            self.data_frames += 1
+        if not at_once:
+            self.control += pieces
+            self._room -= size
+        return pieces
 
     def drop(self, stream: Stream) -> None:
         """Send nothing more of the stream."""
         self.held_bytes -= stream.pending_bytes
-        stream.pending = []
+        stream.pending = None
         stream.pending_bytes = 0
         stream.interims = ()
         stream.block = stream.trailers = b""
@@ -199,7 +208,7 @@ class Output:
             if is_all:
                 self._on_end(stream)
                 return 0
-        written = self._write_content(stream, out, most_bytes) if stream.pending else 0
+        written = self._write_content(stream, stream.pending, out, most_bytes) if stream.pending else 0
         if stream.pending:
             if self.window <= 0 < stream.send_window:
                 stream.is_queued = True
@@ -218,8 +227,7 @@ class Output:
             block = EMPTY_TABLE + block
         out += frames.headers(stream.id, block, end_stream=end_stream, max_bytes=frames.MAX_FRAME_BYTES)
 
-    def _write_content(self, stream: Stream, out: list[Piece], most_bytes: int) -> int:
-        pending = stream.pending
+    def _write_content(self, stream: Stream, pending: list[bytes], out: list[Piece], most_bytes: int) -> int:
         written = index = 0
         while index < len(pending):
             size = min(self.window, stream.send_window, MAX_DATA_BYTES)

@@ -72,14 +72,21 @@ class RequestStreams(OpenStreams):
         self._max_block_bytes = max_head_bytes
         self._steps_left = 0
 
-    def _on_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
-        """Take a whole header block: a request, or its trailers."""
+    def _on_block(self, stream_id: int, block: bytes, ends: bool) -> None:
+        """Take a whole header block: a request, or its trailers. `ends`: with END_STREAM."""
         decoder, like = self._decoder, self._like
         if like is not None and ends and stream_id > self.last_stream_id and like.block is decoder.last:
             path = decoder.read_like(like.block, block)
             if path is not None:
                 self._steps_left -= _BLOCK_STEPS
-                self._on_similar_request(stream_id, like, block, path)
+                stream = self._open(stream_id, HALF_CLOSED_REMOTE)
+                if stream is None:
+                    return
+                if not self._early_priorities:
+                    stream.urgency, stream.incremental = like.urgency, like.incremental
+                    if self._owner.on_similar_request(stream, path, like.other_bytes + len(path)):
+                        return
+                self._on_request(stream, decoder.decode(block), ends=True)
                 return
         fields = decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
         self._steps_left -= _BLOCK_STEPS + _FIELD_STEPS * len(fields)
@@ -91,17 +98,6 @@ class RequestStreams(OpenStreams):
         stream = self._open(stream_id, OPENED[HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED])
         if stream is not None:
             self._on_request(stream, fields, ends=ends)
-
-    def _on_similar_request(self, stream_id: int, like: _LastRequest, block: bytes, path: bytes) -> None:
-        """Take a request that differs from the last one in its path alone."""
-        stream = self._open(stream_id, HALF_CLOSED_REMOTE)
-        if stream is None:
-            return
-        if not self._early_priorities:
-            stream.urgency, stream.incremental = like.urgency, like.incremental
-            if self._owner.on_similar_request(stream, path, like.other_bytes + len(path)):
-                return
-        self._on_request(stream, self._decoder.decode(block), ends=True)
 
     def _on_request(self, stream: Stream, fields: list[Field], *, ends: bool) -> None:
         """Take a request."""

@@ -149,7 +149,7 @@ class Stream:
         self.send_window = send_window
         self.interims: tuple[bytes, ...] = ()  # blocks
         self.block = b""  # of the response's HEADERS frame
-        self.pending: list[bytes] = []
+        self.pending: list[bytes] | None = None  # content; a list from the first on
         self.pending_from = 0  # octets of the first piece that are sent
         self.pending_bytes = 0
         self.trailers = b""  # a block

@@ -55,7 +55,7 @@ class Http2ClientConnection(Http2Writing):
         "_memory",
         "_ready",
         "_running",
-        "_waiting",
+        "waiting",
     )
 
     protocol = "HTTP/2"
@@ -63,13 +63,14 @@ class Http2ClientConnection(Http2Writing):
     def __init__(self, worker: WorkerContext) -> None:
         super().__init__(worker, secure=True)
         self.head_encoder = worker.head_encoder
+        self.fill_head = worker.head_encoder.fill
         self._http2 = Http2Connection(self, worker.literals, max_head_bytes=worker.limits.head_bytes)
         self._memory: RequestMemory = cast("RequestMemory", None)
         self._is_flush_due = False
         self._is_receiving = False
         self._running = 0  # exchanges that have started
         self._ready: list[Http2Stream] = []  # to be started once all that came is read
-        self._waiting: deque[Http2Stream] = deque()  # for the connection's own exchanges to end
+        self.waiting: deque[Http2Stream] = deque()  # for the connection's own exchanges to end
         self._idle_deadline = NEVER
         self._head_deadline = NEVER
 
@@ -235,21 +236,21 @@ class Http2ClientConnection(Http2Writing):
 
     def on_failure(self, streams: list[Stream]) -> None:
         """Cancel the exchanges of streams that the connection's failure closed."""
-        self._waiting.clear()
+        self.waiting.clear()
         self._worker.cancellations.add(cast("list[Http2Stream]", streams), disconnected=True)
 
     def on_request(self, stream: Http2Stream, head: bytes, *, is_complete: bool) -> None:
         """Forward or answer a request, `head` in HTTP/1.1."""
         memory = self._memory
         if memory.raw == head and memory.generation == self._worker.routes.generation:
-            self._begin(stream, memory, is_complete=is_complete)
+            self._begin(stream, memory, is_complete)
         elif head[:1] == b"P":
             if memory.recall_upload(head) is not None:
-                self._begin(stream, memory, is_complete=is_complete)
+                self._begin(stream, memory, is_complete)
             else:
                 self._decide(stream, head, is_complete=is_complete)
         elif memory.recall(head):
-            self._begin(stream, memory, is_complete=is_complete)
+            self._begin(stream, memory, is_complete)
         else:
             self._decide(stream, head, is_complete=is_complete)
 
@@ -258,7 +259,7 @@ class Http2ClientConnection(Http2Writing):
         memory = self._memory
         if not memory.recall_target(path, head_bytes):
             return False
-        self._begin(stream, memory, is_complete=True)
+        self._begin(stream, memory, True)
         return True
 
     def on_varied_request(self, stream: Http2Stream, path: bytes, before: bytes, kept: bytes, head_bytes: int) -> bool:
@@ -266,7 +267,7 @@ class Http2ClientConnection(Http2Writing):
         memory = self._memory
         if not memory.recall_fields(path, before, kept, head_bytes):
             return False
-        self._begin(stream, memory, is_complete=True)
+        self._begin(stream, memory, True)
         return True
 
     def _decide(self, stream: Http2Stream, raw: bytes, *, is_complete: bool) -> None:
@@ -284,31 +285,30 @@ class Http2ClientConnection(Http2Writing):
         outcome = respond(head, worker.lookup, self._listening, self._client, self._server_name)
         if type(outcome) is Forward:
             self._memory.remember(raw, outcome)
-            self._begin(stream, outcome, is_complete=is_complete)
+            self._begin(stream, outcome, is_complete)
         elif type(outcome) is Reply:
             self._reply(stream, outcome, head)
         else:
             assert isinstance(outcome, ErrorResponse)
             self.refuse(stream, outcome, head, raw)
 
-    def _begin(self, stream: Http2Stream, forward: Forward | RequestMemory, *, is_complete: bool) -> None:
+    def _begin(self, stream: Http2Stream, forward: Forward | RequestMemory, is_complete: bool) -> None:
         """Begin the exchange of a request that is forwarded. Raises: `StreamFailed`."""
         worker = self._worker
         head, route, upstream_head = forward.head, forward.route, forward.upstream_head
         if route.signing is not None:
             upstream_head = sign(route.signing, head, upstream_head, worker.unix_seconds())
-        request_id = ""
         if worker.assigns_request_ids:
-            request_id, upstream_head = request_ids.identify(
+            stream.given_id, upstream_head = request_ids.identify(
                 head, upstream_head, worker.new_request_id, is_trusted=self._client.is_trusted
             )
-        make = BufferedExchange if head.fields.body and route.buffer_uploads_bytes else Exchange
-        exchange = make(stream, worker.exchanges, head, route, upstream_head, worker.loop.time())
-        stream.exchange, stream.given_id = exchange, request_id
+        length = head.fields.body
+        make = BufferedExchange if length and route.buffer_uploads_bytes else Exchange
+        stream.exchange = exchange = make(stream, worker.exchanges, head, route, upstream_head, worker.loop.time())
         if not is_complete:
-            stream.expect_content(head.fields.body)
+            stream.expect_content(length)
             self._ready.append(stream)
-        elif head.fields.body:
+        elif length:
             raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "no content, against Content-Length")
         elif self._running < FAIR_EXCHANGES:  # as `_start`, with fewer steps
             self._running += 1
@@ -324,7 +324,7 @@ class Http2ClientConnection(Http2Writing):
             return
         if self._running >= FAIR_EXCHANGES and not self._worker.exchanges.dispatcher.is_ample(exchange.route.origin):
             self._http2.pause(stream)
-            self._waiting.append(stream)
+            self.waiting.append(stream)
             self.set_stream_deadline(stream, self._worker.exchanges.timeouts.origin)
             return
         self._running += 1
@@ -334,8 +334,8 @@ class Http2ClientConnection(Http2Writing):
         """Start an exchange that waits: another is over."""
         if self.state is not READING or self._http2.failure is not None:
             return
-        while self._waiting and self._running < FAIR_EXCHANGES:
-            stream = self._waiting.popleft()
+        while self.waiting and self._running < FAIR_EXCHANGES:
+            stream = self.waiting.popleft()
             if stream.exchange is not None:
                 self._running += 1
                 self._http2.resume(stream)
@@ -343,8 +343,8 @@ class Http2ClientConnection(Http2Writing):
 
     def withdraw(self, stream: Http2Stream) -> None:
         """Start no exchange for the stream."""
-        if not stream.has_started and stream in self._waiting:
-            self._waiting.remove(stream)
+        if not stream.has_started and stream in self.waiting:
+            self.waiting.remove(stream)
 
     # Called by streams ------------------------------------------------------------------------------------
 
@@ -352,7 +352,7 @@ class Http2ClientConnection(Http2Writing):
         """Decide upon the last request anew when it comes again."""
         self._memory.forget()
 
-    def count(self, stream: Http2Stream, exchange: Exchange, *, is_logged: bool) -> None:
+    def count(self, stream: Http2Stream, exchange: Exchange, is_logged: bool) -> None:
         """Count a finished exchange, and write its line of the access log."""
         self._running -= stream.has_started
         worker = self._worker
@@ -411,7 +411,7 @@ class Http2ClientConnection(Http2Writing):
         self.reset(stream, ErrorCode.CANCEL)
 
     def _cancel_exchanges(self, *, disconnected: bool = False) -> None:
-        self._waiting.clear()
+        self.waiting.clear()
         self._worker.cancellations.add(self._streams(), disconnected=disconnected)
 
     def _streams(self) -> list[Http2Stream]:

@@ -12,13 +12,14 @@ from edge.http.error_responses import CLIENT_DISCONNECTED, CUT_OFF, REQUEST_TIME
 from edge.http.framing import CHUNKED
 from edge.http.request import RequestHead
 from edge.http2.errors import ErrorCode, StreamFailed
-from edge.http2.streams import Stream
+from edge.http2.streams import IDLE, Stream
 from edge.proxy.exchange import Exchange
 from edge.proxy.exchange_states import BODY, CANCELLED, COMPLETE, LAST, REFUSED, Ending
 
 if TYPE_CHECKING:
     from edge.proxy.http2_connection import Http2ClientConnection
 
+_TEXT: Final = ord("H")  # begins a head of HTTP/1.1: a block begins with a status, by RFC 7541 §6.1 or §6.2.2
 _NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no response was written for
 
 
@@ -26,14 +27,15 @@ class Http2Stream(Stream):
     """Created by `Http2ClientConnection` for a stream that its client opens; dropped when it is closed."""
 
     __slots__ = (
+        "_block",
         "_connection",
         "_content",
         "_early",
-        "_filled",
         "_missing",
         "bytes_down",
         "deadline",
         "exchange",
+        "fill_head",
         "given_id",
         "has_started",
         "unsent_bytes",
@@ -41,11 +43,25 @@ class Http2Stream(Stream):
 
     scheme = b"https"
 
+    _block: bytes  # the head of a whole response, while `_content` is kept
+
     def __init__(self, connection: Http2ClientConnection, stream_id: int, send_window: int) -> None:
-        Stream.__init__(self, stream_id, send_window)
+        # A stream's, as `Stream` begins: its constructor would cost every request a call more.
+        self.id = stream_id
+        self.state = IDLE
+        self.credit = self.held = 0
+        self.is_paused = False
+        self.send_window = send_window
+        self.interims = ()
+        self.block = self.trailers = b""
+        self.pending = None
+        self.pending_from = self.pending_bytes = 0
+        self.has_ended = self.is_queued = self.is_full = self.incremental = False
+        self.urgency = 3
+        # the exchange's client's
         self._connection = connection
+        self.fill_head = connection.fill_head  # which makes a block
         self._early: list[bytes] | None = None  # content that came before the exchange started
-        self._filled = b""  # the block of a head that `fill_head` made, or of a whole response
         self._content: bytes | None = None  # of a whole response, until the exchange has ended
         self._missing = CHUNKED  # octets that Content-Length announces and that did not come yet
         self.unsent_bytes = 0  # when the client was last waited for
@@ -142,20 +158,15 @@ class Http2Stream(Stream):
         """Send an interim response."""
         self._connection.send_interim(self, head)
 
-    def fill_head(self, form: bytes, values: tuple[bytes, ...], /) -> bytes:
-        """Return the head as a block."""
-        self._filled = block = self._connection.head_encoder.fill(form, values)
-        return block
-
     def write_head(self, head: bytes, data: bytes) -> None:
         """Send the response's head, and the first content."""
         connection = self._connection
-        block = head if head is self._filled else connection.head_encoder.head(head)
+        block = connection.head_encoder.head(head) if head[0] == _TEXT else head
         self.bytes_down += len(block) + len(data)
         exchange = self.exchange
         assert exchange is not None
         if exchange.phase is not BODY:  # `on_exchange_end` follows at once
-            self._filled, self._content = block, data
+            self._block, self._content = block, data
             return
         connection.send_block(self, block, data)
         if self.is_full:
@@ -208,10 +219,10 @@ class Http2Stream(Stream):
         exchange, self.exchange = self.exchange, None
         assert exchange is not None
         connection = self._connection
-        connection.count(self, exchange, is_logged=exchange.failure in _NOT_REFUSED)
+        connection.count(self, exchange, exchange.failure in _NOT_REFUSED)
         if ending is COMPLETE or ending is LAST:
             if self._content is not None:
-                connection.respond(self, self._filled, self._content)
+                connection.respond(self, self._block, self._content)
             else:
                 connection.end(self)
         elif ending is REFUSED:
@@ -219,7 +230,8 @@ class Http2Stream(Stream):
             connection.refuse(self, exchange.failure, exchange.head, exchange.head.kept, exchange)
         elif ending is not CANCELLED:
             connection.reset(self, ErrorCode.INTERNAL_ERROR)
-        connection.on_stream_free()
+        if connection.waiting:
+            connection.on_stream_free()
 
     # Called by the connection -----------------------------------------------------------------------------
 

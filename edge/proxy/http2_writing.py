@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from edge.http2.connection import Http2Connection
@@ -29,9 +30,11 @@ class Http2Writing(AcceptedConnection):
         "_idle_deadline",
         "_is_flush_due",
         "_is_receiving",
+        "fill_head",
         "head_encoder",
     )
 
+    fill_head: Callable[[bytes, tuple[bytes, ...]], bytes]  # the encoder's
     head_encoder: HeadEncoder
     _head_deadline: float
     _http2: Http2Connection
@@ -72,8 +75,9 @@ class Http2Writing(AcceptedConnection):
 
     def _become_idle(self) -> None:
         """Wait for the next stream, or close: none is open."""
-        if self._http2.client_is_leaving or self._http2.has_gone_away:
-            if not self._http2.has_output:
+        http2 = self._http2
+        if http2.client_is_leaving or http2.has_gone_away:
+            if not http2.has_output:
                 self._close(lingers=True)
         elif self._idle_deadline == NEVER:
             worker = self._worker
@@ -102,13 +106,16 @@ class Http2Writing(AcceptedConnection):
     def respond(self, stream: Http2Stream, block: bytes, data: bytes) -> None:
         """Send a whole response. The only one under way is written at once."""
         http2 = self._http2
-        if self._is_full or not http2.respond(stream, block, data):  # then urgency orders what waits
+        # What the request's content leaves to be said goes behind the response: not of a stream that has none.
+        at_once = len(http2.streams) == 1 and not (self._is_receiving or self._is_flush_due or stream.held)
+        pieces = None if self._is_full else http2.respond(stream, block, data, at_once)
+        if not pieces:  # then urgency orders what waits
             http2.send_head(stream, block, data)
             self.end(stream)
-        elif http2.streams or self._is_receiving or self._is_flush_due:
+        elif not at_once:
             self.flush_soon()
         elif self.state is READING:
-            self._transport.write(b"".join(http2.take_output(WRITE_BYTES)))
+            self._transport.write(b"".join(pieces))
             self._become_idle()
 
     def end(self, stream: Http2Stream) -> None:

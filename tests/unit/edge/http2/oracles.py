@@ -189,7 +189,11 @@ class Conversation:
         self.answered.add(stream.id)
         body = self.rng.randbytes(self.rng.choice((0, 10, 3000, 70_000)))
         connection = self.ours.connection
-        if self.rng.random() < 0.5 or not connection.respond(stream, b"\x88", body):
+        is_whole, at_once = self.rng.random() < 0.5, self.rng.random() < 0.5
+        pieces = connection.respond(stream, b"\x88", body, at_once) if is_whole else ()
+        if pieces and at_once:
+            self._read_by_client(b"".join(pieces))
+        if not pieces:
             connection.send_head(stream, b"\x88")
             for at in range(0, len(body), 20_000):
                 connection.send_data(stream, body[at : at + 20_000])
