@@ -15,6 +15,7 @@ from typing import Final
 
 from edge.http2.errors import ConnectionFailed, ErrorCode
 from edge.http2.fields import FIELD_OVERHEAD_BYTES, LINE_OVERHEAD_BYTES, Field, make_field, size_of
+from edge.http2.huffman import Start
 from edge.http2.huffman import decode as decode_huffman
 from edge.http2.literals import KnownLiterals
 from edge.http2.static_table import STATIC_FIELDS
@@ -40,11 +41,23 @@ _SIZE_BEYOND_LINE: Final = FIELD_OVERHEAD_BYTES - LINE_OVERHEAD_BYTES
 class DecodedBlock:
     """A block and its fields, by which blocks are read that differ from it in the last literal's value alone.
 
-    `before` and `behind` that value stand at `lead` and `tail`; `before` is empty where there is no literal. It is no
-    tuple: a tuple's fields cost ten times as much to read.
+    `before` and `behind` that value stand at `lead` and `tail`; `before` is empty where there is no literal. `start` is
+    that of the first such value, from which a site's other paths are decoded. It is no tuple: a tuple's fields cost ten
+    times as much to read.
     """
 
-    __slots__ = ("before", "behind", "behind_bytes", "block", "field_at", "fields", "lead", "literal_at", "tail")
+    __slots__ = (
+        "before",
+        "behind",
+        "behind_bytes",
+        "block",
+        "field_at",
+        "fields",
+        "lead",
+        "literal_at",
+        "start",
+        "tail",
+    )
 
     def __init__(
         self, block: bytes, literal_at: int, value_at: int, value_end: int, fields: list[Field], field_at: int
@@ -56,6 +69,7 @@ class DecodedBlock:
         self.before: Final = block[self.lead]
         self.behind: Final = block[self.tail]
         self.behind_bytes: Final = len(self.behind)
+        self.start: Start | None = None
         self.fields: Final = fields
         self.field_at: Final = field_at
 
@@ -135,7 +149,10 @@ class HeaderDecoder:
         field = known(literal)
         if field is not None:
             return field[3]
-        value = decode_huffman(block[start:end])
+        code = block[start:end]
+        value = decode_huffman(code, last.start)
+        if last.start is None:
+            last.start = Start(code)
         self._until_kept -= 1
         if not self._until_kept:
             self._until_kept = _KEPT_OF_LIKE

@@ -113,6 +113,10 @@ _ROOT: Final = _rows()[0]
 
 _MAX_DEFLATE_BITS: Final = 15
 _SHORT_BYTES: Final = 13  # up to here rows cost less
+_START_BYTES: Final = 8
+_START: Final = slice(_START_BYTES)
+_BEHIND_START: Final = slice(_START_BYTES, None)
+_SHORT_BEHIND_START: Final = _START_BYTES + _SHORT_BYTES
 _MIRRORED: Final = bytes(int(f"{octet:08b}"[::-1], 2) for octet in range(256))  # DEFLATE begins with the lowest bit
 _TAIL: Final = b"\xff\x7f"  # 15 ones and a zero, mirrored: ends the block where the string does
 _FULL: Final = 0xFF
@@ -136,18 +140,41 @@ _inflater: Final = zlib.decompressobj(-9)
 _inflater.decompress(_deflate_head())
 
 
-def decode(data: bytes) -> bytes:
-    """Return the string that is coded.
+class Start:
+    """The first octets of a string, decoded: strings that begin alike are decoded from there on (`decode`).
+
+    `code` is empty where the string is not longer.
+    """
+
+    __slots__ = ("code", "row", "text")
+
+    def __init__(self, data: bytes) -> None:
+        self.code: Final = data[_START] if len(data) > _START_BYTES else b""
+        row = _ROOT
+        parts = []
+        for octet in self.code:
+            row, symbols = row[octet]
+            parts.append(symbols)
+        self.row: Final = row
+        self.text: Final = b"".join(parts)
+
+
+def decode(data: bytes, start: Start | None = None) -> bytes:
+    """Return the string that is coded. It may begin with `start`.
 
     Raises: `ConnectionFailed` where it has the end's code in it, or a padding that §5.2 forbids.
     """
-    if len(data) > _SHORT_BYTES and data[-1] != _FULL:  # which might be too much of padding
+    size = len(data)
+    row = _ROOT
+    parts = []
+    if start is not None and size <= _SHORT_BEHIND_START and data[_START] == start.code:
+        row, data = start.row, data[_BEHIND_START]
+        parts.append(start.text)
+    elif size > _SHORT_BYTES and data[-1] != _FULL:  # which might be too much of padding
         inflater = _inflater.copy()
         decoded = inflater.decompress(data.translate(_MIRRORED) + _TAIL)
         if inflater.eof and len(inflater.unused_data) <= 1:  # else a code of more than 15 bits
             return decoded
-    row = _ROOT
-    parts = []
     for octet in data:
         row, symbols = row[octet]
         parts.append(symbols)

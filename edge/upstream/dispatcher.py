@@ -184,7 +184,8 @@ class UpstreamDispatcher:
         connection.served += 1
         if connection.served == 1 and connection.origin.scheme == "https":
             self._keep_session(connection)
-        if connection.is_closing():
+        is_closing = connection.is_closing  # as in the pool
+        if is_closing():
             return
         waiter = self._pool.give_back(connection.origin, connection, now)
         if waiter is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hpack import Decoder
 from hpack.table import HeaderTable
@@ -10,6 +12,7 @@ from edge.http2 import frames
 from edge.http2.errors import ConnectionFailed, ErrorCode
 from edge.http2.fields import PATH
 from edge.http2.hpack import EMPTY_TABLE, HeaderDecoder, field_literal, integer, string
+from edge.http2.huffman import Start
 from edge.http2.huffman import decode as decode_huffman
 from edge.http2.huffman import encode as encode_huffman
 from edge.http2.literals import KnownLiterals
@@ -237,6 +240,23 @@ _EXAMPLES = {
         "828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf",
     ),
 }
+
+
+@pytest.mark.parametrize("length", [0, 7, 8, 9, 12, 21, 22, 40])
+@pytest.mark.parametrize("alike", [True, False])
+def test_string_that_begins_like_another_is_decoded_as_by_itself(length: int, alike: bool) -> None:
+    first = encode_huffman(b"/articles/2024/a-title")
+    rng = Random(length)
+    for end in range(256):
+        code = first[:8] * alike + rng.randbytes(length) + bytes((end,))
+        assert decoded(code, Start(first)) == decoded(code)
+
+
+def decoded(code: bytes, start: Start | None = None) -> bytes | None:
+    try:
+        return decode_huffman(code, start)
+    except ConnectionFailed:
+        return None
 
 
 @pytest.mark.parametrize("example", _EXAMPLES)
