@@ -47,10 +47,7 @@ async def stall(
         await world.delegate(domain)
     await (world.partner.prepare if is_away else world.partner.secure)(domain)
 
-    async def stands() -> bool:
-        return fault.times == 0
-
-    await until(stands)
+    await until(lambda: fault.times == 0)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ from monitor.certificates.journal import UpdateZone
 from monitor.certificates.rehearsal import Rehearsal
 from tests.component.edge_process import EdgeProcess
 from tests.integration.monitor import parts
-from tests.waiting import until
+from tests.waiting import until, until_equal
 
 from .parts import Answering, opened
 
@@ -205,11 +205,7 @@ async def test_delegation_to_another_applications_label_orders_nothing(world: Wo
     await world.delegate(parts.OTHER_APPLICATION)
     await enrol(world.database)
     async with world.issuing():
-
-        async def has_moved_away() -> bool:
-            return await last_error(world.database) == orders.DNS_MOVED_AWAY
-
-        await until(has_moved_away)
+        await until_equal(lambda: last_error(world.database), orders.DNS_MOVED_AWAY)
     assert await parts.fetch(world.database, "select from certificates") == []
 
 
@@ -226,11 +222,7 @@ async def test_delegation_whose_signature_is_another_keys_orders_nothing(world: 
     await world.delegate()
     await enrol(world.database)
     async with world.issuing():
-
-        async def has_failed() -> bool:
-            return bool(await last_error(world.database))
-
-        await until(has_failed)
+        await until(lambda: last_error(world.database))
     assert await parts.fetch(world.database, "select from certificates") == []
 
 

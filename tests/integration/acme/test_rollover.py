@@ -16,7 +16,7 @@ from monitor.certificates.acme import opening
 from monitor.certificates.acme.account import AcmeAccount, new_key, open_key, thumbprint
 from monitor.certificates.acme.rollover import KeyRollover
 from monitor.certificates.issuer import IssuanceFailed
-from tests.waiting import until
+from tests.waiting import until, until_equal
 
 from . import parts
 from .parts import Answering, Attempts
@@ -92,16 +92,13 @@ async def test_a_monitor_that_dies_leaves_it_to_another(
         deaths.append(step)
         raise Died
 
-    async def has_died() -> bool:
-        return bool(deaths)
-
     with monkeypatch.context() as patch:
         patch.setattr(where, step, die)
         async with opened(pebble, database, keyring, answering) as issuer:
             await Attempts().by(issuer)
             old, url, _ = await accounts(database)
             await request(database)
-            await until(has_died)
+            await until(lambda: deaths)
             with pytest.raises(IssuanceFailed, match="is being changed"):
                 await Attempts().by(issuer)
     assert await accounts(database) == (old, url, True)
@@ -248,10 +245,7 @@ async def test_a_ca_that_is_away_is_waited_for_before_any_is_asked(
     async with opened(pebble, database, keyring, answering, *directories) as issuer:
         await request(database)
 
-        async def is_told() -> bool:
-            return await reason() == "127.0.0.1 cannot be connected to"
-
-        await until(is_told)
+        await until_equal(reason, "127.0.0.1 cannot be connected to")
         await Attempts().by(issuer)
         async with database.connection() as connection:
             assert await acme_accounts.cancel_rollover(connection)

@@ -251,3 +251,9 @@ async def until_live(database: Database, domain: str = DOMAIN, *, seconds: float
         return bool(rows)
 
     await until(is_live, seconds=seconds)
+
+
+async def go_live(database: Database) -> None:
+    """Have the domain powered, and wait for its certificate."""
+    await power(database)
+    await until_live(database)

@@ -230,8 +230,7 @@ async def test_order_waits_for_a_slot_without_failing_and_then_goes_on(
         return order is not None and order["last_error"] is not None and order["lease_until"] is None
 
     async with parts.running(parts.make_runner(shop, issuer, keys, limits=limits)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
         await parts.power(shop, second)
         await until(waits)
         order = await parts.order_of(shop, second)
@@ -252,8 +251,7 @@ async def test_order_waits_for_a_slot_without_failing_and_then_goes_on(
 
 async def test_issuer_without_limits_is_not_counted(shop: Database, keys: Keyring, tmp_path: Path) -> None:
     async with parts.running(parts.make_runner(shop, parts.CountingIssuer(tmp_path), keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
     assert await parts.fetch(shop, "select 1 from ca_ledger") == []
 
 

@@ -12,7 +12,7 @@ from common.domain_settings import DomainSettings
 from common.secrets import Keyring
 from monitor.certificates.dns_moved_away import Lead
 from tests.integration.monitor.looking_after import is_looked_after, make_due, order_of, statuses_sent
-from tests.waiting import until
+from tests.waiting import until, until_equal
 
 from . import parts
 from .parts import APPLICATION, DOMAIN, LimitedIssuer
@@ -65,10 +65,7 @@ async def test_domain_whose_dns_moved_away_is_not_renewed_and_active_again_when_
         dns.lead = "here"
         await make_due(shop, renew=False)
 
-        async def is_healed() -> bool:
-            return await status_of(shop) == ["active", "active"]
-
-        await until(is_healed)
+        await until_equal(lambda: status_of(shop), ["active", "active"])
         await parts.until_live(shop)
     assert issuer.placed == [DOMAIN, DOMAIN]
     both = [("power", "success"), ("secure", "success")]
@@ -81,8 +78,7 @@ async def test_dns_that_leads_here_past_its_target_is_told_apart_from_dns_that_l
 ) -> None:
     dns = Dns()
     async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
         for dns.lead in ("past its target", None):  # an outage changes no reason
             await make_due(shop, renew=True)
             await until(is_looked_after(shop))
@@ -97,8 +93,7 @@ async def test_dns_that_leads_here_past_its_target_is_told_apart_from_dns_that_l
 async def moved_away(shop: Database, issuer: LimitedIssuer, keys: Keyring, dns: Dns) -> None:
     """A domain that is live and whose DNS has moved away; no monitor runs."""
     async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
         dns.lead = "elsewhere"
         await make_due(shop, renew=False)
         await until(is_looked_after(shop))
@@ -182,15 +177,11 @@ async def test_an_imported_name_whose_dns_cannot_be_asked_waits_for_an_answer(
 async def test_dns_that_cannot_be_asked_stops_no_renewal(shop: Database, issuer: LimitedIssuer, keys: Keyring) -> None:
     dns = Dns()
     async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
         dns.lead = None
         await make_due(shop, renew=True)
 
-        async def is_renewed() -> bool:
-            return len(issuer.placed) == 2
-
-        await until(is_renewed)
+        await until(lambda: len(issuer.placed) == 2)
         await parts.until_live(shop)
     assert await status_of(shop) == ["active"]
 
@@ -204,10 +195,7 @@ async def test_new_domain_that_leaves_before_its_certificate_costs_the_authority
     async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns)):
         await parts.power(shop)
 
-        async def has_left() -> bool:
-            return await status_of(shop) == ["inactive"]
-
-        await until(has_left)
+        await until_equal(lambda: status_of(shop), ["inactive"])
     assert issuer.placed == [DOMAIN]
     assert (await order_of(shop))["state"] == "failed"  # no client is held
     assert await statuses_sent(shop) == [("power", "failed")]

@@ -132,8 +132,7 @@ async def test_lease_is_extended_while_the_work_runs(shop: Database, issuer: Cou
     issuer.before = take_long
     rivals = [parts.make_runner(shop, issuer, keys, lease_seconds=0.3) for _ in range(2)]
     async with parts.running(*rivals):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
     assert issuer.issued == [DOMAIN]
 
 
@@ -179,8 +178,7 @@ async def test_stopped_monitor_hands_its_work_back_at_once(
 async def test_lost_notify_is_found_by_the_poll(shop: Database, issuer: CountingIssuer, keys: Keyring) -> None:
     """No listener at all: nobody ever calls `wake`."""
     async with parts.running(parts.make_runner(shop, issuer, keys, poll_seconds=0.1)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
 
 
 async def test_wake_up_spares_the_wait_for_the_poll(shop: Database, issuer: CountingIssuer, keys: Keyring) -> None:
@@ -212,7 +210,6 @@ async def test_postgres_crash_in_the_middle_of_an_order(
 
             issuer.before = crash
             async with following_edge(shop), parts.running(parts.make_runner(shop, issuer, keys)):
-                await parts.power(shop)
-                await parts.until_live(shop)
+                await parts.go_live(shop)
             assert issuer.issued == [DOMAIN]
             assert len(await parts.certificates_of(shop)) == 1

@@ -27,8 +27,7 @@ from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION, CountingIssuer, Limit
 async def test_issuer_is_asked_when_to_renew_and_heeded(shop: Database, issuer: LimitedIssuer, keys: Keyring) -> None:
     soon = datetime.now(UTC) + timedelta(days=3)
     async with parts.running(parts.make_runner(shop, issuer, keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
         assert (await order_of(shop))["renew_at"] > soon + timedelta(days=30)
         issuer.window = RenewalWindow(soon, soon + timedelta(days=2), ask_again_seconds=21600)
         await make_due(shop, renew=False)
@@ -46,8 +45,7 @@ async def test_window_that_has_passed_renews_at_once_and_names_what_it_replaces(
     shop: Database, issuer: LimitedIssuer, keys: Keyring
 ) -> None:
     async with parts.running(parts.make_runner(shop, issuer, keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
         [old] = await parts.certificates_of(shop)
         past = datetime.now(UTC) - timedelta(days=3)
         issuer.window = RenewalWindow(past, past + timedelta(days=1), ask_again_seconds=21600)
@@ -66,8 +64,7 @@ async def test_renewal_asked_for_runs_at_once_and_holds_nobody(
     shop: Database, issuer: LimitedIssuer, keys: Keyring
 ) -> None:
     async with parts.running(parts.make_runner(shop, issuer, keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
         async with shop.transaction() as connection:
             await orders.request_renewal(connection, DOMAIN, APPLICATION)
             state = await orders.describe(connection, DOMAIN)

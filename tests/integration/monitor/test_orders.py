@@ -72,8 +72,7 @@ async def test_powering_leads_to_a_live_certificate_whose_key_opens(
     shop: Database, issuer: CountingIssuer, keys: Keyring
 ) -> None:
     async with parts.running(parts.make_runner(shop, issuer, keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
     [certificate] = await parts.certificates_of(shop)
     secret = keys.open(certificate["private_key"], certificates.key_identity(DOMAIN))
     leaf = x509.load_pem_x509_certificate(certificate["chain"].encode())
@@ -183,8 +182,7 @@ async def test_same_application_adopts_what_it_released_and_no_other_does(
     shop: Database, issuer: CountingIssuer, keys: Keyring
 ) -> None:
     async with parts.running(parts.make_runner(shop, issuer, keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
         [first] = await parts.certificates_of(shop)
         await parts.remove(shop)
         await parts.power(shop)
@@ -255,8 +253,7 @@ async def test_unexpected_error_is_one_attempt_and_tells_the_owner_nothing_priva
 
     issuer.before = break_once
     async with parts.running(parts.make_runner(shop, issuer, keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
     assert issuer.issued == [DOMAIN]
 
 
@@ -264,8 +261,7 @@ async def test_renewal_keeps_the_old_certificate_until_the_new_is_there(
     shop: Database, issuer: CountingIssuer, keys: Keyring
 ) -> None:
     async with parts.running(parts.make_runner(shop, issuer, keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
         [old] = await parts.certificates_of(shop)
         seen_meanwhile: list[object] = []
 
@@ -293,8 +289,7 @@ async def is_other_chain(database: Database, chain: str) -> bool:
 
 async def test_failed_renewal_never_takes_the_certificate_away(shop: Database, tmp_path: Path, keys: Keyring) -> None:
     async with parts.running(parts.make_runner(shop, CountingIssuer(tmp_path), keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
     [old] = await parts.certificates_of(shop)
     await make_due(shop)
 
@@ -314,8 +309,7 @@ async def test_live_waits_for_edges_with_a_lease_and_not_for_ever(
 ) -> None:
     await add_edge(shop, lease="1 minute" if leased else "-1 minute")
     async with parts.running(parts.make_runner(shop, issuer, keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
     order = await parts.order_of(shop)
     assert order is not None
     assert (order["phases"]["live"] >= 1.0) is leased
@@ -360,12 +354,9 @@ async def test_edge_that_applies_the_certificate_ends_the_wait(
 ) -> None:
     await add_edge(shop)
 
-    async def is_issued() -> bool:
-        return bool(await parts.certificates_of(shop))
-
     async with parts.running(parts.make_runner(shop, issuer, keys)):
         await parts.power(shop)
-        await until(is_issued)
+        await until(lambda: parts.certificates_of(shop))
         [waiting] = await parts.certificates_of(shop)
         assert waiting["live_at"] is None
         async with shop.transaction() as connection:
@@ -406,6 +397,5 @@ async def test_requesting_again_does_not_start_a_running_order_over(
 
     issuer.before = request_again
     async with parts.running(parts.make_runner(shop, issuer, keys), parts.make_runner(shop, issuer, keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
     assert issuer.issued == [DOMAIN]

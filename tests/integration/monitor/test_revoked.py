@@ -26,12 +26,8 @@ from .parts import APPLICATION, DOMAIN, LimitedIssuer
 async def test_revoked_certificate_is_replaced_under_a_new_key_and_then_revoked(
     shop: Database, issuer: LimitedIssuer, keys: Keyring
 ) -> None:
-    async with (
-        parts.running(parts.make_runner(shop, issuer, keys)),
-        parts.running(parts.make_revoking_runner(shop, issuer)),
-    ):
-        await parts.power(shop)
-        await parts.until_live(shop)
+    async with parts.running(parts.make_runner(shop, issuer, keys), parts.make_revoking_runner(shop, issuer)):
+        await parts.go_live(shop)
         [old] = await parts.certificates_of(shop)
         at_work, go_on = asyncio.Event(), asyncio.Event()
 
@@ -49,10 +45,7 @@ async def test_revoked_certificate_is_replaced_under_a_new_key_and_then_revoked(
         assert issuer.revoked == []  # it serves until the other is there
         go_on.set()
 
-        async def is_revoked() -> bool:
-            return bool(await parts.fetch(shop, "select from revocations where revoked_at is not null"))
-
-        await until(is_revoked)
+        await until(lambda: parts.fetch(shop, "select from revocations where revoked_at is not null"))
     [new] = await parts.certificates_of(shop)
     assert public_key(new["chain"]) != public_key(old["chain"])
     assert [(issued.chain, reason) for issued, reason in issuer.revoked] == [(old["chain"], 1)]
@@ -71,12 +64,10 @@ async def test_certificate_whose_replacement_waits_for_a_limit_is_revoked_only_a
         order = await parts.order_of(shop)
         return order is not None and WAITS_FOR_LIMIT in (order["last_error"] or "") and order["lease_until"] is None
 
-    async with (
-        parts.running(parts.make_runner(shop, issuer, keys, limits=limits)),
-        parts.running(parts.make_revoking_runner(shop, issuer)),
+    async with parts.running(
+        parts.make_runner(shop, issuer, keys, limits=limits), parts.make_revoking_runner(shop, issuer)
     ):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
         async with shop.transaction() as connection:
             await orders.request_replacement(connection, DOMAIN, APPLICATION, REASONS["keyCompromise"])
         await until(waits)
@@ -92,10 +83,7 @@ async def test_certificate_whose_replacement_waits_for_a_limit_is_revoked_only_a
             await connection.execute("update ca_ledger set taken_at = taken_at - interval '3 hours'")
             await connection.execute("update orders set due_at = now()")
 
-        async def is_revoked() -> bool:
-            return bool(await parts.fetch(shop, "select from revocations where revoked_at is not null"))
-
-        await until(is_revoked)
+        await until(lambda: parts.fetch(shop, "select from revocations where revoked_at is not null"))
     [order] = await parts.fetch(shop, "select live_at < revoked_at as first from certificates, revocations")
     assert order["first"]
 
@@ -104,8 +92,7 @@ async def test_certificate_that_is_served_no_more_is_revoked_without_a_replaceme
     shop: Database, issuer: LimitedIssuer, keys: Keyring
 ) -> None:
     async with parts.running(parts.make_runner(shop, issuer, keys)):
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
     async with shop.transaction() as connection:
         await orders.request_replacement(connection, DOMAIN, APPLICATION, REASONS["superseded"])
     await parts.remove(shop)
@@ -115,23 +102,15 @@ async def test_certificate_that_is_served_no_more_is_revoked_without_a_replaceme
 async def test_kept_certificate_that_is_revoked_is_never_adopted(
     shop: Database, issuer: LimitedIssuer, keys: Keyring
 ) -> None:
-    async with (
-        parts.running(parts.make_runner(shop, issuer, keys)),
-        parts.running(parts.make_revoking_runner(shop, issuer)),
-    ):
-        await parts.power(shop)
-        await parts.until_live(shop)
+    async with parts.running(parts.make_runner(shop, issuer, keys), parts.make_revoking_runner(shop, issuer)):
+        await parts.go_live(shop)
         [old] = await parts.certificates_of(shop)
         await parts.remove(shop)
         async with shop.transaction() as connection:
             assert await orders.request_replacement(connection, DOMAIN, APPLICATION, 5)
-        await parts.power(shop)
-        await parts.until_live(shop)
+        await parts.go_live(shop)
 
-        async def is_revoked() -> bool:
-            return bool(issuer.revoked)
-
-        await until(is_revoked)
+        await until(lambda: issuer.revoked)
     [new] = await parts.certificates_of(shop)
     assert new["chain"] != old["chain"]
     assert issuer.placed == [DOMAIN, DOMAIN]
@@ -182,9 +161,6 @@ async def test_mass_revocation_stays_inside_the_budget_and_starves_no_new_domain
     async def take_its_time() -> None:
         await asyncio.sleep(0.02)
 
-    async def is_under_way() -> bool:
-        return len(issuer.placed) >= 8
-
     issuer.before = take_its_time
     monitors = [
         parts.make_runner(shop, issuer, keys, limits=limits, queue=lane, concurrency=4)
@@ -192,7 +168,7 @@ async def test_mass_revocation_stays_inside_the_budget_and_starves_no_new_domain
         for _ in range(2)
     ]
     async with parts.running(*monitors):
-        await until(is_under_way)
+        await until(lambda: len(issuer.placed) >= 8)
         await parts.power(shop, new)
         await parts.until_live(shop, new)
         before_the_newcomer = issuer.placed.index(new)
