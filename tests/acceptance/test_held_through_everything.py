@@ -20,7 +20,7 @@ from common.postgres import EmbeddedPostgres, running_dsn
 from common.secrets import load_keyring
 from tests import rows
 from tests.acceptance.held_clients import Domain, Tunnel, an_origin, upload
-from tests.component.edge_process import EdgeProcess, is_alive
+from tests.component.edge_process import EdgeProcess, is_alive, real_edge
 from tests.tls_parts import the_ca
 from tests.waiting import until
 
@@ -46,11 +46,8 @@ async def edge(state_dir: Path, postgres: EmbeddedPostgres) -> AsyncIterator[Edg
     """It finds its database through the state directory."""
     await migrate(dsn_of(state_dir))
     load_keyring(state_dir / "master.key", create=True)
-    process = EdgeProcess(state_dir, workers=2, module="edge", FRONTAGE_ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8")
-    try:
+    with real_edge(state_dir, workers=2, FRONTAGE_ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8") as process:
         yield process
-    finally:
-        process.end()
 
 
 def dsn_of(state_dir: Path) -> str:

@@ -261,3 +261,13 @@ def stand_in_edge(state_dir: Path, *, workers: int = 2, **variables: str) -> Ite
         yield process
     finally:
         process.end()
+
+
+@contextmanager
+def real_edge(state_dir: Path, *, workers: int, **variables: str) -> Iterator[EdgeProcess]:
+    """The product's edge, to be started; it is gone after the block."""
+    process = EdgeProcess(state_dir, workers=workers, module="edge", **variables)
+    try:
+        yield process
+    finally:
+        process.end()

@@ -41,7 +41,7 @@ from monitor.certificates.dns_moved_away import DomainDnsCheck, Lead
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.journal import UpdateZone
 from monitor.certificates.rehearsal import Rehearsal
-from tests.component.edge_process import EdgeProcess
+from tests.component.edge_process import real_edge
 from tests.integration.monitor import parts
 from tests.waiting import until, until_equal
 
@@ -115,8 +115,7 @@ async def world(
     named = {"FRONTAGE_EDGE_DNS": f"127.0.0.1:{edge_dns}", "FRONTAGE_ACME_DNS_ZONE": ZONE}
     named = {} if way in ("http", "update") else named
     signed = ["example"] if way in ("signed", "forged") else []
-    edge = EdgeProcess(tmp_path, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn, **named)
-    try:
+    with real_edge(tmp_path, workers=1, FRONTAGE_DATABASE_URL=dsn, **named) as edge:
         await edge.start()
         async with AsyncExitStack() as stack:
             unsigned = f"{ZONE}. NS ns.{ZONE}.\nns.{ZONE}. A 127.0.0.1\n" if signed else ""
@@ -133,8 +132,6 @@ async def world(
             running = running_pebble(tmp_path, http_port=edge.http if way == "http" else nothing, resolver=resolver)
             pebble = await stack.enter_async_context(running)
             yield World(database, keyring, pebble, knot)
-    finally:
-        edge.end()
 
 
 async def enrol(database: Database, *names: str) -> None:

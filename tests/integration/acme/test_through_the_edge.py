@@ -15,7 +15,7 @@ from common.db.pool import Database
 from common.secrets import Keyring
 from monitor.certificates.issuer import IssuanceFailed
 from tests import rows
-from tests.component.edge_process import EdgeProcess
+from tests.component.edge_process import EdgeProcess, real_edge
 from tests.waiting import until_equal
 
 from .parts import DOMAIN, Answering, Attempts, opened
@@ -26,11 +26,8 @@ OTHER = "enrolled-meanwhile.customer.example"
 
 @pytest.fixture
 async def edge(tmp_path: Path, dsn: str, keyring: Keyring) -> AsyncIterator[EdgeProcess]:
-    process = EdgeProcess(tmp_path, workers=2, module="edge", FRONTAGE_DATABASE_URL=dsn)
-    try:
+    with real_edge(tmp_path, workers=2, FRONTAGE_DATABASE_URL=dsn) as process:
         yield process
-    finally:
-        process.end()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from common.db.own_certificates import OwnCertificate
 from common.db.status import read_status
 from monitor.own_certificates import OwnCertificateWatch
 from tests.certificates import Authority, ec_key, pem, pem_of
-from tests.component.edge_process import EdgeProcess
+from tests.component.edge_process import EdgeProcess, real_edge
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.monitor.parts import CountingIssuer, fetch, make_runner, running, until_live
@@ -93,12 +93,9 @@ async def shop(service: Service, tmp_path: Path) -> Shop:
 
 @pytest.fixture
 async def edge(service: Service, dsn: str, tmp_path: Path) -> AsyncIterator[EdgeProcess]:
-    process = EdgeProcess(tmp_path, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn)
-    try:
+    with real_edge(tmp_path, workers=1, FRONTAGE_DATABASE_URL=dsn) as process:
         await process.start()
         yield process
-    finally:
-        process.end()
 
 
 async def served_serial(edge: EdgeProcess) -> str:

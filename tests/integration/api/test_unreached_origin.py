@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.component.edge_process import EdgeProcess, exchange
+from tests.component.edge_process import EdgeProcess, exchange, real_edge
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
 from tests.integration.api.secured import go_live, serve_origin
@@ -25,20 +25,16 @@ async def edge(service: Service, dsn: str, tmp_path: Path) -> AsyncIterator[Edge
     await service.edge.end()
     state_dir = tmp_path / "edge"
     state_dir.mkdir()
-    process = EdgeProcess(
+    with real_edge(
         state_dir,
         workers=2,
-        module="edge",
         FRONTAGE_DATABASE_URL=dsn,
         FRONTAGE_MASTER_KEY_FILE=str(service.settings.key_file),
         FRONTAGE_EDGE_HTTPS_REDIRECT="off",
         FRONTAGE_ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8",
         FRONTAGE_DENY_ADDRESSES="127.0.0.0/8",
-    )
-    try:
+    ) as process:
         yield process
-    finally:
-        process.end()
 
 
 async def visit(edge: EdgeProcess) -> str:

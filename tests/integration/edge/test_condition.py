@@ -23,7 +23,7 @@ from common.db.certificates import Certificate
 from common.db.edge_nodes import EdgeNode
 from common.db.pool import Database
 from common.secrets import Keyring, load_keyring
-from tests.component.edge_process import EdgeProcess
+from tests.component.edge_process import EdgeProcess, real_edge
 from tests.conftest import execute_at
 from tests.integration.edge.test_role import DOMAIN, power
 from tests.integration.replica.test_replicator import _forget_routes
@@ -35,13 +35,11 @@ _SMALL_FILE_BYTES = 16_384
 
 
 @pytest.fixture
-async def edge(tmp_path: Path, dsn: str) -> AsyncIterator[EdgeProcess]:
-    load_keyring(tmp_path / "master.key", create=True)
-    process = EdgeProcess(tmp_path, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn)
-    try:
+async def edge(tmp_path: Path, dsn: str, keyring: Keyring, database: Database) -> AsyncIterator[EdgeProcess]:
+    """An edge to be started, with one domain."""
+    await power(database, 1)
+    with real_edge(tmp_path, workers=1, FRONTAGE_DATABASE_URL=dsn) as process:
         yield process
-    finally:
-        process.end()
 
 
 async def issue(database: Database, keyring: Keyring, domain: str = DOMAIN) -> None:
@@ -75,7 +73,6 @@ async def readiness(edge: EdgeProcess) -> tuple[int, dict[str, Any]]:
 
 
 async def test_an_edge_whose_key_opens_no_certificate_is_not_ready(edge: EdgeProcess, database: Database) -> None:
-    await power(database, 1)
     await edge.start()
     assert (await readiness(edge))[0] == 200
 
@@ -89,7 +86,6 @@ async def test_an_edge_whose_key_opens_no_certificate_is_not_ready(edge: EdgePro
 
 
 async def test_an_edge_started_with_another_key_never_becomes_ready(edge: EdgeProcess, database: Database) -> None:
-    await power(database, 1)
     await issue(database, load_keyring(edge.state_dir / "master.key"))
     await edge.start()
     await lease_when(database, "serving")
@@ -104,7 +100,6 @@ async def test_an_edge_started_with_another_key_never_becomes_ready(edge: EdgePr
 async def test_an_edge_with_other_bytes_under_the_same_key_id_is_not_ready(
     edge: EdgeProcess, database: Database
 ) -> None:
-    await power(database, 1)
     await issue(database, load_keyring(edge.state_dir / "master.key"))
     key_file = edge.state_dir / "master.key"
     key_id = key_file.read_text().split()[0]
@@ -128,7 +123,6 @@ async def handshakes(edge: EdgeProcess, domains: list[str]) -> int:
 async def test_an_edge_that_cannot_open_its_keys_leaves_its_ports_closed_until_it_can(
     edge: EdgeProcess, database: Database
 ) -> None:
-    await power(database, 1)
     key_file = edge.state_dir / "master.key"
     await issue(database, load_keyring(key_file))
     key_file.rename(edge.state_dir / "right.key")
@@ -151,7 +145,6 @@ async def test_an_edge_that_cannot_open_its_keys_leaves_its_ports_closed_until_i
 async def test_handshakes_that_failed_for_the_key_succeed_once_the_right_file_is_back(
     edge: EdgeProcess, database: Database
 ) -> None:
-    await power(database, 1)
     key_file = edge.state_dir / "master.key"
     sealing = load_keyring(key_file)
     domains = [f"shop-{number}.example.com" for number in range(20)]
@@ -187,7 +180,6 @@ async def test_handshakes_that_failed_for_the_key_succeed_once_the_right_file_is
 
 
 async def test_a_damaged_certificate_is_counted_and_the_edge_stays_ready(edge: EdgeProcess, database: Database) -> None:
-    await power(database, 1)
     await issue(database, load_keyring(edge.state_dir / "master.key"))
     await issue(database, load_keyring(edge.state_dir / "other.key", create=True), "b.example.com")
     await issue(database, load_keyring(edge.state_dir / "master.key"), "zoo.example.com")
@@ -211,7 +203,6 @@ async def test_a_damaged_certificate_is_counted_and_the_edge_stays_ready(edge: E
 async def test_an_edge_cut_off_from_the_database_is_not_ready_where_the_age_is_bounded(
     edge: EdgeProcess, database: Database, server_dsn: str, dsn: str
 ) -> None:
-    await power(database, 1)
     await edge.start(FRONTAGE_EDGE_READY_MAX_AGE_SECONDS="5")
     assert (await readiness(edge))[0] == 200
     name = dsn.partition("?")[0].rpartition("/")[2]
@@ -234,7 +225,6 @@ async def leases(database: Database) -> list[EdgeNode]:
 
 
 async def test_an_edge_that_is_stopped_signs_off(edge: EdgeProcess, database: Database) -> None:
-    await power(database, 1)
     await edge.start()
     await lease_when(database, "serving")
     edge.signal(signal.SIGTERM)
@@ -246,15 +236,13 @@ async def test_an_edge_that_is_stopped_signs_off(edge: EdgeProcess, database: Da
 async def test_edges_with_one_node_id_are_told_apart_and_both_say_so(
     edge: EdgeProcess, database: Database, tmp_path_factory: pytest.TempPathFactory, dsn: str
 ) -> None:
-    await power(database, 1)
     await edge.start()
     node_id = (await lease_when(database, "serving")).node_id
     edge.signal(signal.SIGTERM)
     await edge.ended()
     copied = tmp_path_factory.mktemp("copy") / "state"
     shutil.copytree(edge.state_dir, copied)
-    copy = EdgeProcess(copied, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn)
-    try:
+    with real_edge(copied, workers=1, FRONTAGE_DATABASE_URL=dsn) as copy:
         await asyncio.gather(edge.start(), copy.start())
 
         async def shared_ids() -> set[str | None]:
@@ -270,12 +258,9 @@ async def test_edges_with_one_node_id_are_told_apart_and_both_say_so(
             each.signal(signal.SIGTERM)
             await each.ended()
         assert await leases(database) == []
-    finally:
-        copy.end()
 
 
 async def test_an_upgrade_or_a_killed_edge_is_no_second_holder_of_the_id(edge: EdgeProcess, database: Database) -> None:
-    await power(database, 1)
     await edge.start()
     before = await edge.serving()
     edge.signal(signal.SIGUSR2)
@@ -289,7 +274,6 @@ async def test_an_upgrade_or_a_killed_edge_is_no_second_holder_of_the_id(edge: E
 
 
 async def test_an_edge_with_a_full_disk_says_so_and_catches_up(edge: EdgeProcess, database: Database) -> None:
-    await power(database, 1)
     await edge.start()
     await lease_when(database, "serving")
     supervisor = await edge.serving()
@@ -307,7 +291,6 @@ async def test_an_edge_with_a_full_disk_says_so_and_catches_up(edge: EdgeProcess
 
 
 async def test_an_edge_that_holds_a_copy_says_so(edge: EdgeProcess, database: Database) -> None:
-    await power(database, 1)
     await edge.start()
     await lease_when(database, "serving")
     async with database.connection() as connection:
@@ -322,7 +305,6 @@ async def test_an_edge_that_holds_a_copy_says_so(edge: EdgeProcess, database: Da
 async def test_no_handshake_waits_for_an_order_while_no_monitor_runs(edge: EdgeProcess, database: Database) -> None:
     async with database.transaction() as connection:
         await monitor_nodes.report(connection, "monitor-1", "host", "internal 00", ())
-    await power(database, 1)
     await edge.start()
     async with database.transaction() as connection:
         await connection.execute(

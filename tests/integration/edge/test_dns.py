@@ -15,9 +15,9 @@ import pytest
 
 from bench.lab.ports import free_ports
 from common.db.pool import Database
-from common.secrets import load_keyring
+from common.secrets import Keyring
 from tests import rows
-from tests.component.edge_process import EdgeProcess, ask
+from tests.component.edge_process import EdgeProcess, ask, real_edge
 from tests.integration.edge.test_role import NOWHERE
 from tests.waiting import until
 
@@ -27,15 +27,11 @@ VALUE = "gfj9Xq-Rg85nM"
 
 
 @pytest.fixture
-async def edge(tmp_path: Path, dsn: str) -> AsyncIterator[EdgeProcess]:
-    load_keyring(tmp_path / "master.key", create=True)
+async def edge(tmp_path: Path, dsn: str, keyring: Keyring) -> AsyncIterator[EdgeProcess]:
     (port,) = free_ports(1)
     named = {"FRONTAGE_EDGE_DNS": f"127.0.0.1:{port}", "FRONTAGE_ACME_DNS_ZONE": ZONE}
-    process = EdgeProcess(tmp_path, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn, **named)
-    try:
+    with real_edge(tmp_path, workers=1, FRONTAGE_DATABASE_URL=dsn, **named) as process:
         yield process
-    finally:
-        process.end()
 
 
 async def look_up(edge: EdgeProcess, *, over_tcp: bool = False) -> tuple[dns.rcode.Rcode, list[str]]:

@@ -14,9 +14,9 @@ from common.db import domains
 from common.db.applications import update_application
 from common.db.pool import Database
 from common.domain_settings import DomainSettings
-from common.secrets import load_keyring
+from common.secrets import Keyring, load_keyring
 from tests import rows
-from tests.component.edge_process import EdgeProcess, is_alive
+from tests.component.edge_process import EdgeProcess, is_alive, real_edge
 from tests.component.http2_peers import Http2Client, get, secure_client
 from tests.integration.edge.origins import an_origin
 from tests.tls_parts import the_ca
@@ -27,14 +27,10 @@ ANY_STREAM = 2**31 - 1
 
 
 @pytest.fixture
-async def edge(tmp_path: Path, dsn: str) -> AsyncIterator[EdgeProcess]:
-    load_keyring(tmp_path / "master.key", create=True)
+async def edge(tmp_path: Path, dsn: str, keyring: Keyring) -> AsyncIterator[EdgeProcess]:
     environ = {"FRONTAGE_DATABASE_URL": dsn, "FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8"}
-    process = EdgeProcess(tmp_path, workers=2, module="edge", **environ)
-    try:
+    with real_edge(tmp_path, workers=2, **environ) as process:
         yield process
-    finally:
-        process.end()
 
 
 async def power(database: Database, dsn: str, edge: EdgeProcess, origin: int) -> None:

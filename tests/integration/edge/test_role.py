@@ -20,10 +20,10 @@ from common.builds import read_build
 from common.db import edge_nodes, traffic
 from common.db.edge_nodes import EdgeDescription
 from common.db.pool import Database
-from common.secrets import load_keyring
+from common.secrets import Keyring
 from common.traffic import requests_of
 from tests import rows
-from tests.component.edge_process import EdgeProcess, exchange, is_alive
+from tests.component.edge_process import EdgeProcess, exchange, is_alive, real_edge
 from tests.integration.edge.origins import an_origin
 from tests.waiting import SECONDS, until, until_equal
 
@@ -37,20 +37,10 @@ async def power(database: Database, origin: int) -> None:
 
 
 @pytest.fixture
-async def edge(tmp_path: Path, dsn: str) -> AsyncIterator[EdgeProcess]:
-    load_keyring(tmp_path / "master.key", create=True)
-    process = EdgeProcess(
-        tmp_path,
-        workers=2,
-        module="edge",
-        FRONTAGE_DATABASE_URL=dsn,
-        FRONTAGE_EDGE_HTTPS_REDIRECT="off",
-        FRONTAGE_ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8",
-    )
-    try:
+async def edge(tmp_path: Path, dsn: str, keyring: Keyring) -> AsyncIterator[EdgeProcess]:
+    settings = {"FRONTAGE_EDGE_HTTPS_REDIRECT": "off", "FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8"}
+    with real_edge(tmp_path, workers=2, FRONTAGE_DATABASE_URL=dsn, **settings) as process:
         yield process
-    finally:
-        process.end()
 
 
 async def ask(edge: EdgeProcess, path: str = "/") -> str:
@@ -196,14 +186,11 @@ async def test_missing_master_key_is_one_line(edge: EdgeProcess) -> None:
 
 async def test_two_edges_on_one_state_directory_are_refused(edge: EdgeProcess, tmp_path: Path, dsn: str) -> None:
     await edge.start()
-    second = EdgeProcess(tmp_path, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn)
-    try:
+    with real_edge(tmp_path, workers=1, FRONTAGE_DATABASE_URL=dsn) as second:
         second.launch()
         assert await second.ended() == 1
         assert "another edge already runs" in second.log()
         assert "FRONTAGE_STATE_DIR of its own" in second.log()
-    finally:
-        second.end()
 
 
 async def test_every_question_about_the_challenge_zone_is_answered_through_an_upgrade(edge: EdgeProcess) -> None:
