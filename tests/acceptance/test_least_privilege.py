@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,46 +117,48 @@ async def test_each_process_works_under_its_own_login(installation: Installation
         owner.terminate()
 
 
-async def revoked(installation: Installation) -> None:
-    """A domain of Secure is deleted, and its certificate revoked for the reason given."""
+@asynccontextmanager
+async def partner_session(installation: Installation) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client whose requests carry the partner's token."""
     stage = installation.stage
     async with aiohttp.ClientSession(stage.settings.base_url) as session:
         body = {"applicationId": stage.application_id, "secret": stage.client_secret}
         async with session.post("/token", json=body) as response:
             token = (await response.json())["auth_token"]
-        headers = {"Authorization": f"Bearer {token}", "applicationId": stage.application_id}
-        enrolled = {"domain": DOMAIN, "applicationUrl": stage.lab.origin}
-        async with session.post("/ssl", json=enrolled, headers=headers) as response:
+        session.headers.update({"Authorization": f"Bearer {token}", "applicationId": stage.application_id})
+        yield session
+
+
+async def revoked(installation: Installation) -> None:
+    """A domain of Secure is deleted, and its certificate revoked for the reason given."""
+    async with partner_session(installation) as session:
+        enrolled = {"domain": DOMAIN, "applicationUrl": installation.stage.lab.origin}
+        async with session.post("/ssl", json=enrolled) as response:
             assert response.status == 200, await response.text()
         deleted = {"domain": DOMAIN, "reason": "keyCompromise"}
-        async with session.delete("/ssl", json=deleted, headers=headers) as response:
+        async with session.delete("/ssl", json=deleted) as response:
             assert response.status == 200, await response.text()
 
 
 async def monitored(installation: Installation) -> None:
     """A domain is monitored, found wanting and let go of."""
-    stage = installation.stage
-    async with aiohttp.ClientSession(stage.settings.base_url) as session:
-        body = {"applicationId": stage.application_id, "secret": stage.client_secret}
-        async with session.post("/token", json=body) as response:
-            token = (await response.json())["auth_token"]
-        headers = {"Authorization": f"Bearer {token}", "applicationId": stage.application_id}
+    async with partner_session(installation) as session:
         records = [{"type": "TXT", "host": "@", "value": "expected", "ttl": 300}]
         monitored = {"domain": CUSTOMER, "dnsRecords": records}
-        async with session.post("/monitor/domains", json=monitored, headers=headers) as response:
+        async with session.post("/monitor/domains", json=monitored) as response:
             assert response.status == 201, await response.text()
 
         async def is_reported() -> bool:
-            async with session.get("/webhooks/events", headers=headers) as response:
+            async with session.get("/webhooks/events") as response:
                 return "domain.record_missing" in str(await response.json())
 
         await until(is_reported)
-        async with session.post("/webhooks/test", headers=headers) as response:
+        async with session.post("/webhooks/test") as response:
             assert response.status < 300, await response.text()
         batch = {"domains": [{"domain": f"a.{CUSTOMER}", "dnsRecords": records}]}
-        async with session.post("/monitor/domains/batch", json=batch, headers=headers) as response:
+        async with session.post("/monitor/domains/batch", json=batch) as response:
             assert response.status < 300, await response.text()
-        async with session.delete("/monitor/domains", json={"domain": CUSTOMER}, headers=headers) as response:
+        async with session.delete("/monitor/domains", json={"domain": CUSTOMER}) as response:
             assert response.status < 300, await response.text()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from playwright.async_api import Browser, Page, Request
 
 from bench.lab.partner import PartnerSite
-from tests.integration.api.connecting import World
+from tests.integration.api.connecting import CNAME, World
 
 LIVE_MS = 120_000
 SPF = "v=spf1 include:partner.test -all"
@@ -18,13 +18,7 @@ CONFIG: dict[str, Any] = {
     "applicationName": "Acme Shops",
     "power": True,
     "dnsRecords": [
-        {
-            "type": "CNAME",
-            "host": "{SUBDOMAIN}",
-            "value": "{CNAME_TARGET}",
-            "ttl": 300,
-            "applicationUrl": "https://app.example.com/shop",
-        },
+        CNAME,
         {"type": "TXT", "host": "@", "value": SPF, "ttl": 300},
     ],
 }

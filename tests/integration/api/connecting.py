@@ -55,19 +55,13 @@ CUSTOMER: tuple[tuple[str, str, str], ...] = (
     (f"shop.{APEX}", "A", "192.0.2.1"),
 )
 KEY = {"key_name": "writer", "key_secret": "c2VjcmV0LW9mLXRoZS1sYWItc2VjcmV0LW9mLXRoZS1sYWI="}
+SHOWN = "https://app.example.com/shop"
+CNAME = {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "{CNAME_TARGET}", "ttl": 300, "applicationUrl": SHOWN}
 CONFIG: dict[str, Any] = {
     "power": True,
     "monitor": True,
     "userId": "user-7",
-    "dnsRecords": [
-        {
-            "type": "CNAME",
-            "host": "{SUBDOMAIN}",
-            "value": "{CNAME_TARGET}",
-            "ttl": 300,
-            "applicationUrl": "https://app.example.com/shop",
-        }
-    ],
+    "dnsRecords": [CNAME],
 }
 
 

@@ -8,20 +8,10 @@ import orjson
 import pytest
 
 from tests.integration.api.conftest import Service
+from tests.integration.api.connecting import CNAME
 from tests.integration.api.partner import Answer, Partner
 
-CONFIG: dict[str, Any] = {
-    "power": True,
-    "dnsRecords": [
-        {
-            "type": "CNAME",
-            "host": "{SUBDOMAIN}",
-            "value": "{CNAME_TARGET}",
-            "ttl": 300,
-            "applicationUrl": "https://app.example.com/shop",
-        }
-    ],
-}
+CONFIG: dict[str, Any] = {"power": True, "dnsRecords": [CNAME]}
 
 
 async def begin(partner: Partner, **fields: Any) -> Answer:

@@ -84,20 +84,25 @@ async def test_status_totals_and_pages_follow_every_change(database: Database, s
         assert await connection.fetchval("select count(*) from domain_tallies") == 0
 
 
+async def add_lapsed(connection: Connection, count: int) -> None:
+    """Add domains whose certificates have ended since anything was written."""
+    await add_application(connection, APPLICATION)
+    await connection.execute(
+        "insert into domains (domain, product, application_id) select 'd' || n || '.test', 'power', 'app'"
+        f" from generate_series(1, {count:d}) n"
+    )
+    await connection.execute("set session_replication_role = replica")  # no trigger: what time alone does
+    await connection.execute(
+        "insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after)"
+        " select domain, 'app', '', '', '', now(), now() - interval '1 second' from domains"
+    )
+    await connection.execute("update domains set active_until = now() - interval '1 second'")
+    await connection.execute("set session_replication_role = default")
+
+
 async def test_a_lapse_moves_a_domain_between_the_lists_without_a_write(database: Database) -> None:
     async with database.connection() as connection:
-        await add_application(connection, APPLICATION)
-        await connection.execute(
-            "insert into domains (domain, product, application_id) select 'd' || n || '.test', 'power', 'app'"
-            " from generate_series(1, 2500) n"
-        )
-        await connection.execute("set session_replication_role = replica")  # no trigger: what time alone does
-        await connection.execute(
-            "insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after)"
-            " select domain, 'app', '', '', '', now(), now() - interval '1 second' from domains"
-        )
-        await connection.execute("update domains set active_until = now() - interval '1 second'")
-        await connection.execute("set session_replication_role = default")
+        await add_lapsed(connection, 2500)
         assert (await page(connection, "power", "active", 0, 5)).total == 0
         last = await page(connection, "power", "inactive", 2495, 10)
         assert (last.total, len(last.items)) == (2500, 5)
@@ -213,19 +218,7 @@ async def test_a_certificate_erased_after_its_domain_makes_no_statement_on_domai
 
 async def test_a_list_waits_for_no_other_transaction(database: Database) -> None:
     async with database.connection() as connection, database.transaction() as other:
-        await add_application(connection, APPLICATION)
-        await connection.execute(
-            "insert into domains (domain, product, application_id) select 'd' || n || '.test', 'power', 'app'"
-            " from generate_series(1, 20) n"
-        )
-        await connection.execute("set session_replication_role = replica")  # no trigger: what time alone does
-        await connection.execute(
-            "insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after)"
-            " select domain, 'app', '', '', '', now(), now() - interval '1 second' from domains"
-        )
-        await connection.execute("update domains set active_until = now() - interval '1 second'")
-        await connection.execute("set session_replication_role = default")
-
+        await add_lapsed(connection, 20)
         await other.execute("select from domains where domain = 'd7.test' for update")
         assert (await page(connection, "power", "inactive", 0, 50)).total == 19
         await connection.execute("update domains set active_until = null where domain = 'd8.test'")
