@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
+import pytest
 import uvloop
+
+from bench.lab.server import NameServer
+from bench.lab.sink import WebhookSink
+from bench.lab.zone import Zone
 
 DEADLINE_SECONDS = 290.0  # a little before the time-out of all tests
 
@@ -23,3 +28,15 @@ def _uvloop() -> asyncio.AbstractEventLoop:
 def _end(loop: asyncio.AbstractEventLoop) -> None:
     for task in asyncio.all_tasks(loop):
         task.cancel("the test takes too long")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[NameServer]:
+    async with NameServer.serve(Zone()) as server:
+        yield server
+
+
+@pytest.fixture
+async def sink() -> AsyncIterator[WebhookSink]:
+    async with WebhookSink.serve() as sink:
+        yield sink

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from ipaddress import ip_network
 
 import pytest
 
 from bench.lab.server import NameServer
-from bench.lab.zone import Behaviour, Zone
+from bench.lab.zone import Behaviour
 from common.addresses import AddressPolicy
 from common.caa import Authorization, find_authorization, may_issue
 from common.dns import Resolver
 from common.host_ports import HostPort
 
 DOMAIN = "shop.customer.test"
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[NameServer]:
-    async with NameServer.serve(Zone()) as server:
-        yield server
 
 
 async def find(server: NameServer, domain: str = DOMAIN) -> Authorization:

@@ -1,7 +1,6 @@
 """Questions to a real name server on loopback."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -17,12 +16,6 @@ from common.host_ports import HostPort
 
 LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
 TARGETS = ("power.test",)
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[NameServer]:
-    async with NameServer.serve(Zone()) as server:
-        yield server
 
 
 @pytest.fixture

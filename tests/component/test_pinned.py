@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from ipaddress import ip_network
 
 import aiohttp
@@ -11,12 +10,6 @@ import pytest
 from bench.lab.sink import WebhookSink
 from common.addresses import AddressPolicy
 from common.pinned import pinned_session
-
-
-@pytest.fixture
-async def sink() -> AsyncIterator[WebhookSink]:
-    async with WebhookSink.serve() as sink:
-        yield sink
 
 
 async def post(policy: AddressPolicy, host: str, addresses: list[str], sink: WebhookSink) -> int:

@@ -35,22 +35,10 @@ STRICT = AddressPolicy((), ())
 BODY = b'{"id":"evt_1"}'
 
 
-@pytest.fixture
-async def sink() -> AsyncIterator[WebhookSink]:
-    async with WebhookSink.serve() as sink:
-        yield sink
-
-
-@pytest.fixture
-async def zone() -> AsyncIterator[NameServer]:
-    async with NameServer.serve(Zone()) as server:
-        yield server
-
-
 def a_sender(
-    zone: NameServer, policy: AddressPolicy = OPEN, *, tls: ssl.SSLContext | None = None, timeout_seconds: float = 5.0
+    server: NameServer, policy: AddressPolicy = OPEN, *, tls: ssl.SSLContext | None = None, timeout_seconds: float = 5.0
 ) -> Sender:
-    resolver = Resolver([HostPort(zone.host, zone.port)], OPEN)
+    resolver = Resolver([HostPort(server.host, server.port)], OPEN)
     return Sender(resolver, policy, tls=tls, timeout_seconds=timeout_seconds)
 
 
@@ -58,8 +46,8 @@ async def post(sender: Sender, url: str) -> WebhookResponse:
     return await sender.post(url, BODY, {"webhook-id": "evt_1"})
 
 
-async def test_body_and_headers_arrive_as_given(sink: WebhookSink, zone: NameServer) -> None:
-    answer = await post(a_sender(zone), f"{sink.url}/hooks/%7Ea?token=x%2Fy")
+async def test_body_and_headers_arrive_as_given(sink: WebhookSink, server: NameServer) -> None:
+    answer = await post(a_sender(server), f"{sink.url}/hooks/%7Ea?token=x%2Fy")
     assert answer == WebhookResponse(204, None)
     [delivery] = sink.deliveries
     assert delivery.body.encode() == BODY
@@ -68,36 +56,38 @@ async def test_body_and_headers_arrive_as_given(sink: WebhookSink, zone: NameSer
     assert delivery.path == "/hooks/~a"  # as aiohttp decodes it
 
 
-async def test_name_is_looked_up_and_sent_as_host(sink: WebhookSink, zone: NameServer) -> None:
-    zone.zone.add("hooks.partner.test", "A", "127.0.0.1")
+async def test_name_is_looked_up_and_sent_as_host(sink: WebhookSink, server: NameServer) -> None:
+    server.zone.add("hooks.partner.test", "A", "127.0.0.1")
     port = sink.url.rpartition(":")[2]
-    assert (await post(a_sender(zone), f"http://hooks.partner.test:{port}/")).error is None
+    assert (await post(a_sender(server), f"http://hooks.partner.test:{port}/")).error is None
     assert sink.deliveries[0].headers["host"] == f"hooks.partner.test:{port}"
 
 
-async def test_ipv6_is_spoken(zone: NameServer) -> None:
+async def test_ipv6_is_spoken(server: NameServer) -> None:
     async with WebhookSink.serve("::1") as sink:
         assert sink.url.startswith("http://[::1]:")
-        assert (await post(a_sender(zone), sink.url + "/")).error is None
-        zone.zone.add("six.partner.test", "AAAA", "::1")
+        assert (await post(a_sender(server), sink.url + "/")).error is None
+        server.zone.add("six.partner.test", "AAAA", "::1")
         port = sink.url.rpartition(":")[2]
-        assert (await post(a_sender(zone), f"http://six.partner.test:{port}/")).error is None
+        assert (await post(a_sender(server), f"http://six.partner.test:{port}/")).error is None
         assert len(sink.deliveries) == 2
 
 
 @pytest.mark.parametrize("status", [400, 404, 410, 429, 500, 503])
 async def test_other_statuses_are_failures_and_retry_after_is_told(
-    sink: WebhookSink, zone: NameServer, status: int
+    sink: WebhookSink, server: NameServer, status: int
 ) -> None:
     sink.answer_with(status, {"Retry-After": "7"})
-    assert await post(a_sender(zone), sink.url) == WebhookResponse(status, f"answered {status}", "7")
+    assert await post(a_sender(server), sink.url) == WebhookResponse(status, f"answered {status}", "7")
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_redirects_are_failures_and_nobody_follows_them(sink: WebhookSink, zone: NameServer, status: int) -> None:
+async def test_redirects_are_failures_and_nobody_follows_them(
+    sink: WebhookSink, server: NameServer, status: int
+) -> None:
     async with WebhookSink.serve() as elsewhere:
         sink.answer_with(status, {"Location": elsewhere.url + "/"})
-        assert await post(a_sender(zone), sink.url) == WebhookResponse(status, "redirects are not followed")
+        assert await post(a_sender(server), sink.url) == WebhookResponse(status, "redirects are not followed")
         assert elsewhere.deliveries == []
     assert len(sink.deliveries) == 1
 
@@ -119,12 +109,12 @@ async def test_redirects_are_failures_and_nobody_follows_them(sink: WebhookSink,
     ],
 )
 async def test_private_addresses_are_refused_before_a_socket_is_made(
-    sink: WebhookSink, zone: NameServer, host: str
+    sink: WebhookSink, server: NameServer, host: str
 ) -> None:
-    zone.zone.add("private.partner.test", "A", "127.0.0.1")
-    zone.zone.add("private6.partner.test", "AAAA", "::ffff:127.0.0.1")
+    server.zone.add("private.partner.test", "A", "127.0.0.1")
+    server.zone.add("private6.partner.test", "AAAA", "::ffff:127.0.0.1")
     port = sink.url.rpartition(":")[2]
-    answer = await post(a_sender(zone, STRICT), f"http://{host}:{port}/")
+    answer = await post(a_sender(server, STRICT), f"http://{host}:{port}/")
     assert answer.status is None
     assert answer.error in ("its address is none that webhooks may be sent to", "its name has no address")
     assert "127" not in answer.error
@@ -132,30 +122,30 @@ async def test_private_addresses_are_refused_before_a_socket_is_made(
 
 
 async def test_our_own_listeners_are_refused_even_where_loopback_is_allowed(
-    sink: WebhookSink, zone: NameServer
+    sink: WebhookSink, server: NameServer
 ) -> None:
     host, _, port = sink.url.removeprefix("http://").partition(":")
-    answer = await post(a_sender(zone, AddressPolicy(LOOPBACK, [(host, int(port))])), sink.url)
+    answer = await post(a_sender(server, AddressPolicy(LOOPBACK, [(host, int(port))])), sink.url)
     assert answer.error == "its address is none that webhooks may be sent to"
     assert sink.deliveries == []
 
 
-async def test_of_several_addresses_only_those_allowed_are_dialled(sink: WebhookSink, zone: NameServer) -> None:
+async def test_of_several_addresses_only_those_allowed_are_dialled(sink: WebhookSink, server: NameServer) -> None:
     """The name has ten private addresses beside the one that may be dialled."""
     for last in range(2, 12):
-        zone.zone.add("mixed.partner.test", "A", f"127.0.0.{last}")
-    zone.zone.add("mixed.partner.test", "A", "127.0.0.1")
+        server.zone.add("mixed.partner.test", "A", f"127.0.0.{last}")
+    server.zone.add("mixed.partner.test", "A", "127.0.0.1")
     policy = AddressPolicy([ip_network("127.0.0.1/32")], ())
     port = sink.url.rpartition(":")[2]
-    assert (await post(a_sender(zone, policy), f"http://mixed.partner.test:{port}/")).error is None
+    assert (await post(a_sender(server, policy), f"http://mixed.partner.test:{port}/")).error is None
 
 
-async def test_address_checked_is_the_address_dialled(sink: WebhookSink, zone: NameServer) -> None:
+async def test_address_checked_is_the_address_dialled(sink: WebhookSink, server: NameServer) -> None:
     """A name that turns to a private address between the check and the connection (DNS rebinding) is asked once."""
-    zone.zone.add("turns.partner.test", "A", "127.0.0.1")
-    policy = _TurningPolicy(zone.zone)
+    server.zone.add("turns.partner.test", "A", "127.0.0.1")
+    policy = _TurningPolicy(server.zone)
     port = sink.url.rpartition(":")[2]
-    assert (await post(a_sender(zone, policy), f"http://turns.partner.test:{port}/")).error is None
+    assert (await post(a_sender(server, policy), f"http://turns.partner.test:{port}/")).error is None
     assert len(sink.deliveries) == 1
     assert set(policy.asked) == {"127.0.0.1"}
 
@@ -175,24 +165,24 @@ class _TurningPolicy(AddressPolicy):
         self._zone.add("turns.partner.test", "A", "127.0.0.9")
 
 
-async def test_unknown_name_and_silent_name_server_are_told_apart(zone: NameServer) -> None:
-    assert (await post(a_sender(zone), "http://nobody.partner.test/")).error == "its name has no address"
+async def test_unknown_name_and_silent_name_server_are_told_apart(server: NameServer) -> None:
+    assert (await post(a_sender(server), "http://nobody.partner.test/")).error == "its name has no address"
     resolver = Resolver([HostPort("127.0.0.1", 9)], OPEN)
     answer = await Sender(resolver, OPEN).post("http://nobody.partner.test/", BODY, {})
     assert answer.error == "its name could not be looked up"
 
 
-async def test_receiver_that_never_answers_is_left_in_time(sink: WebhookSink, zone: NameServer) -> None:
+async def test_receiver_that_never_answers_is_left_in_time(sink: WebhookSink, server: NameServer) -> None:
     async def hang(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
         await never()
 
     sink.answer_by(hang)
-    assert await post(a_sender(zone, timeout_seconds=0.3), sink.url) == WebhookResponse(
+    assert await post(a_sender(server, timeout_seconds=0.3), sink.url) == WebhookResponse(
         None, "no answer within 0.3 seconds"
     )
 
 
-async def test_head_that_drips_is_left_in_time(zone: NameServer) -> None:
+async def test_head_that_drips_is_left_in_time(server: NameServer) -> None:
     async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n")
         for number in range(1000):
@@ -200,10 +190,10 @@ async def test_head_that_drips_is_left_in_time(zone: NameServer) -> None:
             await asyncio.sleep(0.05)
 
     async with _raw(drip) as url:
-        assert (await post(a_sender(zone, timeout_seconds=0.4), url)).error == "no answer within 0.4 seconds"
+        assert (await post(a_sender(server, timeout_seconds=0.4), url)).error == "no answer within 0.4 seconds"
 
 
-async def test_success_counts_though_its_body_never_ends(sink: WebhookSink, zone: NameServer) -> None:
+async def test_success_counts_though_its_body_never_ends(sink: WebhookSink, server: NameServer) -> None:
     sent = 0
 
     async def flood(request: web.Request, _: ReceivedRequest) -> web.StreamResponse:
@@ -218,11 +208,11 @@ async def test_success_counts_though_its_body_never_ends(sink: WebhookSink, zone
 
     sink.answer_by(flood)
     async with asyncio.timeout(5):
-        assert await post(a_sender(zone), sink.url) == WebhookResponse(200, None, body="x" * SHOWN_CHARS)
+        assert await post(a_sender(server), sink.url) == WebhookResponse(200, None, body="x" * SHOWN_CHARS)
     assert sent < 16 * 2**20  # what sockets hold; nobody read on
 
 
-async def test_success_counts_though_its_body_drips(sink: WebhookSink, zone: NameServer) -> None:
+async def test_success_counts_though_its_body_drips(sink: WebhookSink, server: NameServer) -> None:
     async def drip(request: web.Request, _: ReceivedRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -234,7 +224,7 @@ async def test_success_counts_though_its_body_drips(sink: WebhookSink, zone: Nam
 
     sink.answer_by(drip)
     async with asyncio.timeout(4):
-        answer = await post(a_sender(zone), sink.url)
+        answer = await post(a_sender(server), sink.url)
     assert (answer.status, answer.error) == (200, None)
 
 
@@ -248,13 +238,13 @@ async def test_success_counts_though_its_body_drips(sink: WebhookSink, zone: Nam
     ],
 )
 async def test_the_beginning_of_an_answer_is_kept_as_text(
-    sink: WebhookSink, zone: NameServer, sent: bytes, shown: str | None
+    sink: WebhookSink, server: NameServer, sent: bytes, shown: str | None
 ) -> None:
     async def answer(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
         return web.Response(status=500, body=sent)
 
     sink.answer_by(answer)
-    assert await post(a_sender(zone), sink.url) == WebhookResponse(500, "answered 500", body=shown)
+    assert await post(a_sender(server), sink.url) == WebhookResponse(500, "answered 500", body=shown)
 
 
 @pytest.mark.parametrize(
@@ -266,37 +256,37 @@ async def test_the_beginning_of_an_answer_is_kept_as_text(
         b"",
     ],
 )
-async def test_answers_that_are_no_http_are_failures(zone: NameServer, answer: bytes) -> None:
+async def test_answers_that_are_no_http_are_failures(server: NameServer, answer: bytes) -> None:
     async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
         await writer.drain()
 
     async with _raw(say) as url:
-        assert await post(a_sender(zone), url) == WebhookResponse(None, "the answer was no valid HTTP, or broke off")
+        assert await post(a_sender(server), url) == WebhookResponse(None, "the answer was no valid HTTP, or broke off")
 
 
-async def test_closed_port_is_a_failure(zone: NameServer) -> None:
+async def test_closed_port_is_a_failure(server: NameServer) -> None:
     async with _raw(None) as url:
         pass
-    assert await post(a_sender(zone), url) == WebhookResponse(None, "no connection could be made")
+    assert await post(a_sender(server), url) == WebhookResponse(None, "no connection could be made")
 
 
-async def test_certificate_is_verified(zone: NameServer, tmp_path: Path) -> None:
-    zone.zone.add("tls.partner.test", "A", "127.0.0.1")
+async def test_certificate_is_verified(server: NameServer, tmp_path: Path) -> None:
+    server.zone.add("tls.partner.test", "A", "127.0.0.1")
     chain, key = tls_parts.the_ca().issue("tls.partner.test")
     (tmp_path / "both.pem").write_bytes(chain.encode() + key)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(tmp_path / "both.pem")
     async with _secure_receiver(context) as port:
         url = f"https://tls.partner.test:{port}/"
-        assert (await post(a_sender(zone), url)).error == (
+        assert (await post(a_sender(server), url)).error == (
             "TLS failed: its certificate may be invalid, expired or for another name"
         )
-        assert (await post(a_sender(zone, tls=tls_parts.the_ca().client_context()), url)).error is None
+        assert (await post(a_sender(server, tls=tls_parts.the_ca().client_context()), url)).error is None
 
 
-async def test_readmes_receiver_takes_what_is_ours_and_nothing_else(zone: NameServer, tmp_path: Path) -> None:
+async def test_readmes_receiver_takes_what_is_ours_and_nothing_else(server: NameServer, tmp_path: Path) -> None:
     secret, port = mint_webhook_secret(), free_ports(1)[0]
     (tmp_path / "receiver.py").write_text(
         readme("<!-- webhook verifier: python -->") + readme("<!-- receiver -->").replace("9000", str(port))
@@ -309,7 +299,7 @@ async def test_readmes_receiver_takes_what_is_ours_and_nothing_else(zone: NameSe
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        url, sender = f"http://127.0.0.1:{port}/", a_sender(zone)
+        url, sender = f"http://127.0.0.1:{port}/", a_sender(server)
         async with asyncio.timeout(20):
             while (await post(sender, url)).status is None:  # until it listens; unsigned, so it answers 400
                 pass
