@@ -19,8 +19,7 @@ STREAM_WINDOW: Final = 131_072
 CONNECTION_WINDOW: Final = 1_048_576
 LAST_STREAM: Final = 2**31 - 1
 
-_MAX_REMEMBERED: Final = 512  # streams that are closed
-_FORGOTTEN_AT_ONCE: Final = 256
+MAX_REMEMBERED: Final = 512  # streams that we reset, and ranges of those that were passed over
 
 
 class Owner(Protocol):
@@ -59,13 +58,14 @@ class OpenStreams:
 
     __slots__ = (
         "_budgets",
-        "_closed_ids",
         "_credit",
         "_is_going_away",
         "_last_allowed",
         "_output",
         "_owner",
+        "_passed_over",
         "_receive_window",
+        "_reset_ids",
         "failure",
         "has_gone_away",
         "last_stream_id",
@@ -83,7 +83,8 @@ class OpenStreams:
         self._last_allowed = LAST_STREAM  # streams above are ignored, as our last GOAWAY states
         self._is_going_away = False
         self.has_gone_away = False  # the client knows that no further stream is served
-        self._closed_ids: dict[int, bool] = {}  # closed lately; True: by us, so frames may still be on their way
+        self._passed_over: list[range] = []  # streams that the client did not open before higher ones, lately
+        self._reset_ids: dict[int, None] = {}  # streams that we ended lately: frames may still be on their way
         self._receive_window = CONNECTION_WINDOW
         self._credit = 0  # octets received that no WINDOW_UPDATE has returned
         self.failure: ConnectionFailed | None = None
@@ -139,7 +140,7 @@ class OpenStreams:
         if pieces:
             stream.state = CLOSED
             self._budgets.served += 1
-            self._forget(stream)
+            del self.streams[stream.id]
             if stream.held:
                 self._return_held(stream)
         return pieces
@@ -196,24 +197,20 @@ class OpenStreams:
         self._budgets.spend(budgets.EARLY_ENDS)
 
     def _send_reset(self, stream_id: int, code: ErrorCode) -> None:
-        self._closed_ids[stream_id] = True
+        ours = self._reset_ids
+        if len(ours) >= MAX_REMEMBERED:
+            for old_id in list(islice(ours, MAX_REMEMBERED // 2)):
+                del ours[old_id]
+        ours[stream_id] = None
         self._output.add_control(frames.rst_stream(stream_id, code))
 
     def _close(self, stream: Stream) -> None:
         """Forget a stream that is closed, and what it was to send."""
-        self._forget(stream)
+        del self.streams[stream.id]
         if stream.pending_bytes or stream.block or stream.interims:
             self._output.drop(stream)
         if stream.held:
             self._return_held(stream)
-
-    def _forget(self, stream: Stream) -> None:
-        closed, stream_id = self._closed_ids, stream.id
-        if len(closed) >= _MAX_REMEMBERED:
-            for old_id in list(islice(closed, _FORGOTTEN_AT_ONCE)):
-                del closed[old_id]
-        closed[stream_id] = False
-        del self.streams[stream_id]
 
     def _return_held(self, stream: Stream) -> None:
         self._return_to_connection(stream.held)

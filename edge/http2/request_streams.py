@@ -14,7 +14,7 @@ from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
 from edge.http2.fields import PATH, Field, size_of
 from edge.http2.hpack import DecodedBlock, HeaderDecoder
 from edge.http2.literals import KnownLiterals
-from edge.http2.open_streams import OpenStreams, Owner
+from edge.http2.open_streams import MAX_REMEMBERED, OpenStreams, Owner
 from edge.http2.priorities import read_priority
 from edge.http2.requests import HeadComposer, request_trailers
 from edge.http2.streams import (
@@ -137,6 +137,8 @@ class RequestStreams(OpenStreams):
 
     def _open(self, stream_id: int, state: StreamState) -> Stream | None:
         """Open a stream; None where the client must not."""
+        if stream_id != self.last_stream_id + 2:
+            self._pass_over(stream_id)
         self.last_stream_id = stream_id
         if stream_id > self._last_allowed:
             self._budgets.spend(budgets.IGNORED_FRAMES)
@@ -152,12 +154,20 @@ class RequestStreams(OpenStreams):
     def _find(self, stream_id: int) -> Stream | None:
         """Return a stream that was opened; None for one whose frames are ignored, since we ended it (§5.1)."""
         stream = self.streams.get(stream_id)
-        if stream is None and stream_id <= self._last_allowed:
-            is_ours = self._closed_ids.get(stream_id)
-            if is_ours is None:  # §5.1.1: it was passed over, or is long gone
-                raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "a frame on a stream that is lower than the last one")
-            if not is_ours:
-                raise ConnectionFailed(ErrorCode.STREAM_CLOSED, "a frame on a closed stream")
         if stream is None:
+            if stream_id <= self._last_allowed and stream_id not in self._reset_ids:
+                if not stream_id & 1 or any(stream_id in passed for passed in self._passed_over):  # §5.1.1
+                    reason = "a frame on a stream that is lower than the last one"
+                    raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, reason)
+                raise ConnectionFailed(ErrorCode.STREAM_CLOSED, "a frame on a closed stream")
             self._budgets.spend(budgets.IGNORED_FRAMES)
         return stream
+
+    def _pass_over(self, stream_id: int) -> None:
+        """Note the streams below this one that the client has not opened (§5.1.1)."""
+        first = self.last_stream_id + 2 if self.last_stream_id else 1
+        if first < stream_id:
+            passed = self._passed_over
+            if len(passed) >= MAX_REMEMBERED:
+                del passed[: MAX_REMEMBERED // 2]
+            passed.append(range(first, stream_id, 2))

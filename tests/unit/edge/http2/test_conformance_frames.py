@@ -19,9 +19,10 @@ from edge.http2.frames import (
     SETTINGS,
     WINDOW_UPDATE,
 )
+from edge.http2.open_streams import MAX_REMEMBERED
 from edge.http2.request_streams import MAX_STREAMS
 from edge.http2.streams import TRANSITIONS, StreamEvent, StreamState, advance
-from tests.unit.edge.http2.conformance import CLOSED, PROTOCOL, SIZE, last_goaway
+from tests.unit.edge.http2.conformance import CLOSED, PROTOCOL, SIZE, last_goaway, respond
 from tests.unit.edge.http2.machine import GET, POST, Machine
 
 # 3 Starting -------------------------------------------------------------------------------------------------
@@ -208,6 +209,39 @@ def test_rfc9113_5_1_1_lower_stream_than_before_is_a_connection_error(client: Ma
     client.request(stream_id=5)
     client.request(stream_id=3)
     assert client.failure is PROTOCOL
+
+
+def serve(client: Machine, stream_id: int) -> None:
+    client.request(stream_id=stream_id)
+    respond(client, stream_id, 10)
+    client.take()
+
+
+@pytest.mark.parametrize(
+    ("stream_id", "code"), [(1, PROTOCOL), (3, CLOSED), (5, PROTOCOL), (9, PROTOCOL), (11, CLOSED)]
+)
+def test_rfc9113_5_1_1_streams_that_were_passed_over_differ_from_closed_ones(
+    client: Machine, stream_id: int, code: ErrorCode
+) -> None:
+    for opened in (3, 11):
+        serve(client, opened)
+    client.frame(DATA, 0, stream_id, b"late")
+    assert client.failure is code
+
+
+def test_ranges_of_streams_that_were_passed_over_are_forgotten_rather_than_grow(client: Machine) -> None:
+    for number in range(1_500):
+        serve(client, 4 * number + 3)
+    assert len(client.connection._passed_over) <= MAX_REMEMBERED
+    client.frame(DATA, 0, 4 * number + 1, b"late")
+    assert client.failure is PROTOCOL
+
+
+def test_stream_that_closed_long_ago_is_closed(client: Machine) -> None:
+    for number in range(1_500):
+        serve(client, 2 * number + 1)
+    client.frame(DATA, 0, 1, b"late")
+    assert client.failure is CLOSED
 
 
 def test_rfc9113_5_1_1_headers_on_stream_0_is_a_connection_error(client: Machine) -> None:
