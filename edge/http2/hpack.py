@@ -42,8 +42,8 @@ class DecodedBlock:
     """A block and its fields, by which blocks are read that differ from it in the last literal's value alone.
 
     `before` and `behind` that value stand at `lead` and `tail`; `before` is empty where there is no literal. `start` is
-    that of the first such value, from which a site's other paths are decoded. It is no tuple: a tuple's fields cost ten
-    times as much to read.
+    what such values begin with: a site's paths, for example. It is no tuple: a tuple's fields cost ten times as much to
+    read.
     """
 
     __slots__ = (

@@ -113,10 +113,7 @@ _ROOT: Final = _rows()[0]
 
 _MAX_DEFLATE_BITS: Final = 15
 _SHORT_BYTES: Final = 13  # up to here rows cost less
-_START_BYTES: Final = 8
-_START: Final = slice(_START_BYTES)
-_BEHIND_START: Final = slice(_START_BYTES, None)
-_SHORT_BEHIND_START: Final = _START_BYTES + _SHORT_BYTES
+_MAX_START_BYTES: Final = 32
 _MIRRORED: Final = bytes(int(f"{octet:08b}"[::-1], 2) for octet in range(256))  # DEFLATE begins with the lowest bit
 _TAIL: Final = b"\xff\x7f"  # 15 ones and a zero, mirrored: ends the block where the string does
 _FULL: Final = 0xFF
@@ -141,36 +138,51 @@ _inflater.decompress(_deflate_head())
 
 
 class Start:
-    """The first octets of a string, decoded: strings that begin alike are decoded from there on (`decode`).
+    """What strings have in common that begin alike, decoded: the others are decoded from there on (`decode`).
 
-    `code` is empty where the string is not longer.
+    Learnt from them, and shortened by each that begins differently.
     """
 
-    __slots__ = ("code", "row", "text")
+    __slots__ = ("code", "lead", "rest", "row", "size", "text")
 
-    def __init__(self, data: bytes) -> None:
-        self.code: Final = data[_START] if len(data) > _START_BYTES else b""
-        row = _ROOT
+    def __init__(self, first: bytes) -> None:
+        self.code = first
+        self.lead = slice(0)
+        self.rest = slice(0, None)
+        self.size = 0  # until there is a second string
+        self.row = _ROOT
+        self.text = b""
+
+    def shorten(self, data: bytes) -> None:
+        """Have in common what the string begins with, too."""
+        code = self.code
+        common = min(len(code), len(data), _MAX_START_BYTES)
+        self.size = size = next((at for at in range(common) if code[at] != data[at]), common)
+        self.code, self.lead, self.rest = code[:size], slice(size), slice(size, None)
+        self.row = _ROOT
         parts = []
         for octet in self.code:
-            row, symbols = row[octet]
+            self.row, symbols = self.row[octet]
             parts.append(symbols)
-        self.row: Final = row
-        self.text: Final = b"".join(parts)
+        self.text = b"".join(parts)
 
 
 def decode(data: bytes, start: Start | None = None) -> bytes:
-    """Return the string that is coded. It may begin with `start`.
+    """Return the string that is coded; `start` learns of it.
 
     Raises: `ConnectionFailed` where it has the end's code in it, or a padding that §5.2 forbids.
     """
     size = len(data)
     row = _ROOT
     parts = []
-    if start is not None and size <= _SHORT_BEHIND_START and data[_START] == start.code:
-        row, data = start.row, data[_BEHIND_START]
-        parts.append(start.text)
-    elif size > _SHORT_BYTES and data[-1] != _FULL:  # which might be too much of padding
+    if start is not None:
+        if data[start.lead] != start.code:
+            start.shorten(data)
+        if size - start.size <= _SHORT_BYTES:
+            size = 0
+            row, data = start.row, data[start.rest]
+            parts.append(start.text)
+    if size > _SHORT_BYTES and data[-1] != _FULL:  # which might be too much of padding
         inflater = _inflater.copy()
         decoded = inflater.decompress(data.translate(_MIRRORED) + _TAIL)
         if inflater.eof and len(inflater.unused_data) <= 1:  # else a code of more than 15 bits
