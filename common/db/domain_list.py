@@ -34,7 +34,7 @@ from asyncpg import QueryCanceledError, Record
 
 from common.db.domain_list_query import DomainListQuery, ListKey, Product
 from common.db.domain_list_statement import ListStatement, first_names, until_one_ends
-from common.db.session import Connection
+from common.db.session import UNAWAITED, Connection
 
 # The row of a monitored name is read for its id, which no index of a list holds: Postgres takes an application for an
 # average one, and would look through all of its entries in such an index.
@@ -250,6 +250,6 @@ async def settle_lapsed(connection: Connection, *, most: int = 1000) -> None:
         "with lapsed as (select domain, product from domains where is_active and active_until <= now()"
         " order by active_until limit $1 for no key update skip locked)"
         " update domains d set active_until = null from lapsed"
-        " where d.domain = lapsed.domain and d.product = lapsed.product",
+        f" where d.domain = lapsed.domain and d.product = lapsed.product returning {UNAWAITED}",
         most,
     )

@@ -16,10 +16,12 @@ from typing import Any
 from asyncpg import Connection, Record
 
 from common.db.domains import STATUS_NOW, Product, Status
+from common.db.session import UNAWAITED
 
 _MOST_SKIPPED = 1000
 _SETTLED_AT_ONCE = 1000
 _SETTLED_ROUNDS = 5
+_SETTLE = f"select settle_lapsed_domains($1, $2), {UNAWAITED}"
 
 _LISTED = f"""d.domain, d.product, d.redirect_to, {STATUS_NOW} as status, d.created_at,
         coalesce(d.updated_at, d.created_at) as updated_at, d.metadata, d.visitors, d.response_policy,
@@ -175,7 +177,7 @@ async def settle_lapsed(connection: Connection[Record], application_id: str) -> 
     Of more than `_SETTLED_ROUNDS` batches, the next lists do the rest.
     """
     for _ in range(_SETTLED_ROUNDS):
-        settled = await connection.fetchval("select settle_lapsed_domains($1, $2)", application_id, _SETTLED_AT_ONCE)
+        settled = await connection.fetchval(_SETTLE, application_id, _SETTLED_AT_ONCE)
         if settled < _SETTLED_AT_ONCE:
             return
 

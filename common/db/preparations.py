@@ -27,7 +27,7 @@ from asyncpg import Record
 from common.db import certificates, events, outcomes
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
-from common.db.session import Connection
+from common.db.session import UNAWAITED, Connection
 from common.domain_settings import SETTINGS, DomainSettings
 from common.errors import FrontageError
 from common.names import parse_enrollable
@@ -182,13 +182,13 @@ async def note_question(connection: Connection, domain: str, application_id: str
     """Have a monitor look at the DNS soon, because a person or a program asks; no sooner than `pause_seconds` again."""
     changed = await connection.execute(
         f"update preparations set asked_at = now(), due_at = now() where domain = $1 and application_id = $2"
-        f" and due_at is not null and {IS_FREE} and asked_at < now() - make_interval(secs => $3)",
+        f" and due_at is not null and {IS_FREE} and asked_at < now() - make_interval(secs => $3) returning {UNAWAITED}",
         domain,
         application_id,
         pause_seconds,
     )
     if changed != "UPDATE 0":
-        await connection.execute("select wake_listeners($1)", CHANNEL)
+        await connection.execute(f"select wake_listeners($1), {UNAWAITED}", CHANNEL)
 
 
 async def lock(connection: Connection, domain: str, application_id: str) -> State | None:

@@ -12,7 +12,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import asyncpg
 import orjson
@@ -25,6 +25,11 @@ from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError, Read
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 OLDEST_VERSION = 140_000
+
+UNAWAITED: Final = "set_config('synchronous_commit', 'off', true)"
+"""Returned by a statement that notes something beside what is read: the answer waits neither for the disk nor for a
+synchronous standby, and a server that crashes forgets the last notes. It holds for the whole transaction, so that the
+statement must be one by itself."""
 
 # Parameters of an address, as psql takes them, that are no settings of the server.
 _LIBPQ_DEADLINES = frozenset(

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from common.db import user_keys
-from common.db.session import Connection
+from common.db.session import UNAWAITED, Connection
 from common.db.users import USER_COLUMNS, User
 
 LIFETIME = timedelta(days=7)
@@ -110,6 +110,7 @@ async def find(connection: Connection, token_hash: bytes) -> OpenSession | None:
         with seen as (
             update sessions set seen_at = now()
             where token_hash = $1 and {_VALID} and seen_at < now() - interval '{_SEEN_EVERY}'
+            returning {UNAWAITED}
         )
         select {USER_COLUMNS}, by_key from sessions join users on users.id = user_id where token_hash = $1 and {_VALID}
         """,

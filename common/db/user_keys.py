@@ -23,7 +23,7 @@ from asyncpg import Record
 from common.accounts import Permission
 from common.db import key_products
 from common.db.key_products import RemovedConfiguration
-from common.db.session import Connection
+from common.db.session import UNAWAITED, Connection
 from common.db.users import User
 
 MOST_OF_USER = 20
@@ -98,6 +98,7 @@ async def find(connection: Connection, token_hash: bytes) -> FoundKey | None:
             update user_keys set used_at = now()
             where token_hash = $1 and expires_at > now()
                 and coalesce(used_at, '-infinity') < now() - interval '{_USED_EVERY}'
+            returning {UNAWAITED}
         )
         select {_COLUMNS}, expires_at <= now() as is_expired, users.id as user_id, email, is_operator,
             password_hash is not null as has_password, users.created_at as user_created_at, last_sign_in_at,

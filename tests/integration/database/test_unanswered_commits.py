@@ -11,9 +11,14 @@ from pathlib import Path
 import pytest
 
 from bench.lab.postgres import PostgresServer
+from common.accounts import Permission, hash_token
+from common.db import domain_list, domain_pages, preparations, sessions, user_keys, users
+from common.db.migrate import migrate
 from common.db.pool import Connection, Database, SessionTimeouts, open_pool
 from common.db.session import open_session
+from common.domain_settings import DomainSettings
 from common.errors import DatabaseBusy, DatabaseUnavailable
+from tests.rows import power
 from tests.waiting import until, until_equal
 
 HASTY = SessionTimeouts(query_seconds=0.5, statement_seconds=0.3)
@@ -74,6 +79,14 @@ async def count_waiting(looking: Connection) -> int:
     return waiting
 
 
+async def lapse(connection: Connection) -> None:
+    """Have the domains' status be what it was before their certificates lapsed, as time alone does."""
+    async with connection.transaction():
+        await connection.execute("set local synchronous_commit = off")
+        await connection.execute("set local session_replication_role = replica")  # no trigger
+        await connection.execute("update domains set is_active = true, active_until = now() - interval '1 second'")
+
+
 async def test_it_is_not_shown_until_it_is_answered(looking: Connection, database: Database) -> None:
     await set_standby(looking, "nobody")
     with pytest.raises(DatabaseUnavailable, match="did not answer in time"):
@@ -120,6 +133,37 @@ async def test_writes_are_refused_at_once_meanwhile_and_reading_goes_on(
 
     await until(is_written)
     assert await names(looking) == ["afterwards", *(f"early {n}" for n in range(SIZE))]
+
+
+async def test_what_reading_notes_does_not_wait_for_the_standby(
+    server: PostgresServer, looking: Connection, database: Database
+) -> None:
+    """When a key, a session or a preparation was last used, and which certificates have lapsed since."""
+    token = hash_token("secret")
+    await migrate(server.dsn)
+    async with database.transaction() as connection:
+        user = await users.create_user(connection, "a@example.com")
+        await user_keys.add(connection, user, token, "a key", Permission.VIEW, 1)
+        await sessions.start(connection, token, user, "192.0.2.1", "curl")
+        await power(connection, "shop.customer.test", "https://origin.example.com")
+        wanted = preparations.Wanted("new.customer.test", "power", DomainSettings())
+        await preparations.request(connection, "app", wanted)
+        await connection.execute("update sessions set seen_at = now() - interval '1 hour'")
+        await connection.execute("update preparations set asked_at = now() - interval '1 hour'")
+    await set_standby(looking, "nobody")
+    async with database.connection() as connection:
+        assert await user_keys.find(connection, token)
+        assert await sessions.find(connection, token)
+        await preparations.note_question(connection, wanted.domain, "app", pause_seconds=1)
+        await lapse(connection)
+        await domain_list.settle_lapsed(connection)
+        assert await looking.fetchval("select coalesce(active_until, 'infinity') > now() from domains")
+        await lapse(connection)
+        await domain_pages.settle_lapsed(connection, "app")
+        assert await looking.fetchval("select coalesce(active_until, 'infinity') > now() from domains")
+    assert await looking.fetchval("select used_at > now() - interval '1 minute' from user_keys")
+    assert await looking.fetchval("select seen_at > now() - interval '1 minute' from sessions")
+    assert await looking.fetchval("select asked_at > now() - interval '1 minute' from preparations")
 
 
 async def test_writes_are_accepted_again_where_a_trial_is_not_allowed(
