@@ -7,6 +7,8 @@ to status and message (`api.errors`), the edge has another (`edge.http.error_res
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class FrontageError(Exception):
     """Root of every error this project raises on purpose."""
@@ -16,16 +18,34 @@ class OperatorError(FrontageError):
     """A problem that the operator can solve; the text states what to do, in one line."""
 
 
+class DatabaseForbidden(OperatorError):
+    """Postgres lets the login of the database's address not do this."""
+
+
 class DatabaseUnavailable(FrontageError):
-    """Postgres could not be reached, or did not answer in time. Retrying later is safe."""
+    """Postgres could not be reached, or did not answer in time. Retrying later is safe.
+
+    `remedy` is what an operator does who waits for it.
+    """
+
+    remedy: ClassVar[str] = "start it, or check FRONTAGE_DATABASE_URL"
+
+    @property
+    def for_operator(self) -> str:
+        """Return what happened and what to do, in one line."""
+        return f"{self}: {self.remedy}"
 
 
 class DatabaseBusy(DatabaseUnavailable):
     """Postgres answers, and gave this work up: a lock of another session, a full disk, no connection left."""
 
+    remedy = "see Postgres' log for the reason"
+
 
 class ReadOnlyDatabase(DatabaseUnavailable):
     """Postgres answers as a standby, which takes no writes; after a fail-over it may be the primary."""
+
+    remedy = "point FRONTAGE_DATABASE_URL at the primary"
 
 
 class InvalidName(FrontageError):

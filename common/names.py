@@ -70,6 +70,8 @@ def parse_domain(text: str) -> DomainName:
     """
     name = parse_host_name(text)
     registrable = _suffixes().privatesuffix(name)
+    if registrable is None and "." not in name:
+        raise InvalidName("a whole domain has a dot, such as customer.example")
     if registrable is None:
         raise InvalidName("a public suffix has no single owner")
     return DomainName(name, registrable, name.removesuffix(registrable).removesuffix(".") or None)

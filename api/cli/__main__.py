@@ -145,13 +145,15 @@ class _Root(TyperGroup):
             raise
         except FrontageError as error:
             if ctx.meta[_AS_JSON]:
-                print_json({"message": str(error)} | _code_of(error))
+                print_json({"message": str(error)} | _details_of(error))
             raise
 
 
-def _code_of(error: FrontageError) -> dict[str, str]:
-    """Return the field ``code`` of an error, where it has one."""
-    code = "database_unavailable" if isinstance(error, DatabaseUnavailable) else getattr(error, "code", None)
+def _details_of(error: FrontageError) -> dict[str, str]:
+    """Return the fields ``code`` and ``hint`` of an error, where it has them."""
+    if isinstance(error, DatabaseUnavailable):
+        return {"code": "database_unavailable", "hint": error.remedy}
+    code = getattr(error, "code", None)
     return {"code": code} if code else {}
 
 
@@ -188,7 +190,8 @@ def main() -> None:
     try:
         app(prog_name="frontage")
     except FrontageError as error:
-        print(f"frontage: {error}", file=sys.stderr)  # noqa: T201 - the command line's own voice
+        words = error.for_operator if isinstance(error, DatabaseUnavailable) else error
+        print(f"frontage: {words}", file=sys.stderr)  # noqa: T201 - the command line's own voice
         sys.exit(1)
 
 

@@ -145,10 +145,18 @@ def response_policy(file: str | None) -> str | None:
     """Return the JSON object that the file holds, as text; an empty one for none. Raises: `typer.BadParameter`."""
     if file is None or file == NONE:
         return file and "{}"
+    import orjson
+
     try:
-        return Path(file).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{file} cannot be read: {error}") from None
+        text = Path(file).read_text("utf-8")
+        orjson.loads(text)
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"{file} is not UTF-8 text: save it as UTF-8") from None
+    except orjson.JSONDecodeError as error:
+        raise typer.BadParameter(f"{file} is not JSON: {error}") from None
+    return text
 
 
 def upload_size(text: str | None) -> str | None:

@@ -335,6 +335,11 @@ def _why_not_api(name: DomainName, verdict: OwnershipVerdict, holder: str | None
             return f"{name} is an application's cname target: give PUBLIC_URL another host"
 
 
+def not_enrolled(name: DomainName) -> Refused:
+    """Return the refusal of a name that no application has."""
+    return Refused(NOT_ENROLLED, hint=f"{name} is not enrolled here: `frontage domain list` prints what is")
+
+
 async def _holder(connection: Connection, name: DomainName, *, released: bool = False) -> str:
     """Return the application that has the name, or whose certificate for it is kept. Raises: `Refused`."""
     held = await domains.find(connection, name.text)
@@ -342,5 +347,5 @@ async def _holder(connection: Connection, name: DomainName, *, released: bool = 
         return held[0].application_id
     kept = await certificates.last_released(connection, name.text) if released else None
     if kept is None:
-        raise Refused(NOT_ENROLLED, hint=f"{name} is not enrolled here")
+        raise not_enrolled(name)
     return kept

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from api.errors import NOT_ENROLLED, Refused
 from api.rights import Rights
+from api.services.domain_operations import not_enrolled
 from common.db import applications, certificates, domains, orders, own_certificates, ownership, policies, revocations
 from common.db.applications import Application
 from common.db.certificates import InService
@@ -118,7 +118,7 @@ class OperatorDomains:
             order = await orders.describe(connection, name.text)
             revoked = await revocations.describe(connection, name.text)
             if order is None and not revoked:
-                raise Refused(NOT_ENROLLED, hint=f"{name} is not enrolled here")
+                raise not_enrolled(name)
             return DescribedCertificate(
                 in_service=await certificates.describe(connection, name.text),
                 chain=await certificates.chain_in_service(connection, name.text),

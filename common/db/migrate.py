@@ -20,7 +20,7 @@ from common.db.migrations.steps import Step, find_steps, read_step
 from common.db.pool import refuse_transaction_pooler
 from common.db.schema import REVISION, check_schema, compatibility_statement
 from common.db.session import DEFAULT_TIMEOUTS, Connection, SessionTimeouts, is_transient, open_session, to_unavailable
-from common.errors import DatabaseUnavailable, OperatorError
+from common.errors import DatabaseForbidden, DatabaseUnavailable, OperatorError
 
 __all__ = ["REVISION", "check_schema", "migrate"]
 
@@ -76,6 +76,10 @@ async def _migrate(dsn: str, steps: Sequence[Step], blockers: Blockers) -> None:
                 watching.cancel()
     except TimeoutError as error:
         raise to_unavailable(error) from error
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise DatabaseForbidden(
+            f"this login may not bring the schema up ({error}): migrate with the login that owns the tables"
+        ) from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         if is_transient(error):
             raise to_unavailable(error) from error

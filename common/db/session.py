@@ -8,6 +8,7 @@ session ends with ``terminate()``, never with a bare ``close()``, which waits fo
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -20,7 +21,7 @@ from asyncpg.transaction import Transaction
 
 from common.db import outages
 from common.db.hosts import reach_first, split_hosts
-from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError, ReadOnlyDatabase
+from common.errors import DatabaseBusy, DatabaseForbidden, DatabaseUnavailable, OperatorError, ReadOnlyDatabase
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -88,8 +89,11 @@ _GIVEN_UP = (
 
 # What a pooler in transaction mode makes of prepared statements: they are on another server connection.
 _LOST_STATEMENTS = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
-_STANDBY = "this database is a read-only standby: point FRONTAGE_DATABASE_URL at the primary"
+_STANDBY = "this database is a read-only standby"
 _NO_ADDRESS = "FRONTAGE_DATABASE_URL is no address of a database: expected postgresql://user:password@host:port/name"
+_LOGINS = (
+    "commands need the login that owns the tables, a role one of its own group (`frontage migrate --roles` makes them)"
+)
 TRANSACTION_POOLER = (
     "FRONTAGE_DATABASE_URL leads to a pooler in transaction mode, which loses LISTEN and session settings: "
     "point it at Postgres itself, or at a pool in session mode"
@@ -127,10 +131,16 @@ def _translate(error: BaseException) -> DatabaseUnavailable:
         return ReadOnlyDatabase(_STANDBY)
     if isinstance(error, TimeoutError):
         return DatabaseUnavailable("the database did not answer in time")
-    first_line = str(error).partition("\n")[0] or type(error).__name__
     if isinstance(error, _GIVEN_UP):
-        return DatabaseBusy(f"the database gave up: {first_line}")
-    return DatabaseUnavailable(f"the database cannot be reached: {first_line}")
+        return DatabaseBusy(f"the database gave up: {_first_line(error)}")
+    return DatabaseUnavailable(f"the database cannot be reached: {_first_line(error)}")
+
+
+def _first_line(error: BaseException) -> str:
+    """Return the error's first line; of the system's errors its words, without the number."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno) if error.errno > 0 else error.strerror
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 @contextmanager
@@ -140,10 +150,12 @@ def translate_errors(connection: Connection) -> Iterator[None]:
     A connection that failed for the moment, or was left by cancellation in the middle of an answer, is thrown away at
     once (waiting for it to recover would take as long again).
 
-    Raises: `DatabaseUnavailable`; `OperatorError` behind a pooler in transaction mode.
+    Raises: `DatabaseUnavailable`; `DatabaseForbidden`; `OperatorError` behind a pooler in transaction mode.
     """
     try:
         yield
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise DatabaseForbidden(f"the database's login may not do this ({_first_line(error)}): {_LOGINS}") from error
     except _LOST_STATEMENTS as error:
         connection.terminate()
         raise OperatorError(TRANSACTION_POOLER) from error

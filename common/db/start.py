@@ -9,7 +9,7 @@ from common.db.outages import log_outages
 from common.db.pool import Database
 from common.db.schema import check_schema
 from common.db.secrets_canary import ensure_canary
-from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError, ReadOnlyDatabase
+from common.errors import DatabaseUnavailable, OperatorError
 from common.secrets import Keyring
 
 
@@ -22,10 +22,6 @@ async def check_start(database: Database, keyring: Keyring) -> None:
         async with database.transaction() as connection:
             await check_schema(connection)
             await ensure_canary(connection, keyring)
-    except ReadOnlyDatabase as error:
-        raise OperatorError(str(error)) from error
-    except DatabaseBusy as error:
-        raise OperatorError(f"{error}: Postgres' log says why") from error
     except DatabaseUnavailable as error:
-        raise OperatorError(f"{error}: start it, or check FRONTAGE_DATABASE_URL") from error
+        raise OperatorError(error.for_operator) from error
     log_outages()

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from api.cli.doctor import authorities, clock, database, machine, names, nodes
 from api.cli.doctor.findings import Finding, broken, from_error, note, ok
-from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError
+from common.errors import DatabaseBusy, DatabaseForbidden, DatabaseUnavailable, OperatorError
 
 if TYPE_CHECKING:
     from common.clock import Clock
     from common.db.pool import Database
     from common.settings import Settings
 
-_SEE_LOG = "see Postgres' log for the reason"
+_OWNERS_LOGIN = "run `frontage doctor` with the login that owns the tables"
 
 
 def examine(environ: Mapping[str, str] = os.environ) -> list[Finding]:
@@ -55,7 +55,7 @@ async def _evidence(opened: Database) -> list[clock.ClockBounds]:
     """None with a login that may not read the records, or while they are locked."""
     try:
         return await clock.ask_database(opened)
-    except DatabaseBusy:
+    except (DatabaseBusy, DatabaseForbidden):
         return []
     except (OperatorError, DatabaseUnavailable):
         raise
@@ -101,17 +101,16 @@ async def _permitted(subject: str, check: Awaitable[list[Finding]]) -> list[Find
     try:
         return await check
     except DatabaseBusy as error:
-        return [broken(subject, str(error), _SEE_LOG)]
+        return [broken(subject, str(error), error.remedy)]
+    except DatabaseForbidden:
+        return [note(subject, "this login may not look at it", _OWNERS_LOGIN)]
     except (OperatorError, DatabaseUnavailable):
         raise
     except Exception as error:  # noqa: BLE001 - the check's root: the others go on
-        remedy = "run `frontage doctor` with the login that migrates the database"
-        return [note(subject, f"could not be looked at ({type(error).__name__})", remedy)]
+        return [note(subject, f"could not be looked at ({type(error).__name__})", _OWNERS_LOGIN)]
 
 
 def _unreachable(error: Exception) -> Finding:
-    if isinstance(error, DatabaseBusy):
-        return broken("database", str(error), _SEE_LOG)
     if isinstance(error, DatabaseUnavailable):
-        return broken("database", str(error), "start it, or check FRONTAGE_DATABASE_URL")
+        return broken("database", str(error), error.remedy)
     return from_error("database", error)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import secrets
+from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 from bench.lab.ports import free_ports
+from common.db.pool import Database
+from common.secrets import load_keyring
 from tests.integration.cli.frontage import environment, run
 
 
@@ -43,6 +49,53 @@ def test_a_database_that_cannot_be_reached(env: dict[str, str], command: list[st
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.count("\n") == 1
     assert "hidden" not in result.stderr
+    assert result.stderr.endswith(": start it, or check FRONTAGE_DATABASE_URL\n")
+
+
+@pytest.fixture
+async def stranger(dsn: str, database: Database) -> AsyncIterator[str]:
+    """The database's address with a login that was given nothing."""
+    name = f"stranger_{secrets.token_hex(6)}"
+    async with database.connection() as connection:
+        await connection.execute(f"create role {name} login password 'x'")
+    parts = urlsplit(dsn)
+    yield urlunsplit(parts._replace(netloc=f"{name}:x@{parts.netloc.rpartition('@')[2]}"))
+    async with database.connection() as connection:
+        await connection.execute(f"drop role {name}")
+
+
+@pytest.mark.parametrize(
+    "command", [["app", "list"], ["status"], ["token", "x"], ["migrate"], ["api"], ["monitor"], ["edge"]]
+)
+async def test_a_login_without_rights_is_named_with_the_one_to_use(
+    stranger: str, tmp_path: Path, env: dict[str, str], command: list[str]
+) -> None:
+    load_keyring(tmp_path / "state/master.key", create=True)
+    result = await asyncio.to_thread(run, *command, env=env | {"FRONTAGE_DATABASE_URL": stranger})
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "login that owns the tables" in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+
+
+async def test_doctor_names_a_login_without_rights(stranger: str, env: dict[str, str]) -> None:
+    result = await asyncio.to_thread(run, "doctor", env=env | {"FRONTAGE_DATABASE_URL": stranger})
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "the database's login may not do this" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"{bad", "is not JSON"), (b"\xff\xfe", "is not UTF-8 text"), (None, "cannot be read: No such")],
+)
+def test_a_bad_file_of_a_setting_is_named(
+    tmp_path: Path, env: dict[str, str], content: bytes | None, words: str
+) -> None:
+    file = tmp_path / "policy.json"
+    if content is not None:
+        file.write_bytes(content)
+    result = run("app", "set", "x", "--response-policy", str(file), env=env)
+    assert result.returncode == 2
+    assert f"{file} {words}" in " ".join(result.stderr.split())
 
 
 def test_without_a_database_the_way_to_one_is_told(env: dict[str, str]) -> None:
@@ -60,7 +113,11 @@ def test_with_json_an_error_is_a_document_on_standard_output(env: dict[str, str]
     [port] = free_ports(1)
     down = run("migrate", "--json", env=env | {"FRONTAGE_DATABASE_URL": f"postgresql://me@127.0.0.1:{port}/none"})
     assert down.returncode == 1
-    assert json.loads(down.stdout)["code"] == "database_unavailable"
+    assert json.loads(down.stdout) == {
+        "message": "the database cannot be reached: Connection refused",
+        "code": "database_unavailable",
+        "hint": "start it, or check FRONTAGE_DATABASE_URL",
+    }
     assert down.stderr.startswith("frontage: the database cannot be reached")
 
     usage = run("domain", "show", "--json", env=env)

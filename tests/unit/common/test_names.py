@@ -73,6 +73,11 @@ def test_what_is_no_domain_is_refused(text: str) -> None:
         parse_domain(text)
 
 
+def test_a_word_without_a_dot_is_refused_for_that() -> None:
+    with pytest.raises(InvalidName, match="a whole domain has a dot"):
+        parse_domain("4f6c1a9e2b7d0385")
+
+
 @pytest.mark.parametrize(
     ("text", "registrable", "subdomain"),
     [
