@@ -34,7 +34,7 @@ SOCKET = "api"
 
 
 def main() -> None:
-    """Run the API until it is told to stop."""
+    """Run the API until a signal stops it."""
     run_role("api", serve)
 
 

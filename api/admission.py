@@ -73,7 +73,7 @@ class Admission:
 
     @asynccontextmanager
     async def verification_slot(self, address: str, named_application_id: str) -> AsyncIterator[None]:
-        """For the time in which a token or a client secret is verified. Raises: `TooManyWaiting`."""
+        """Hold a place while a token or a client secret is verified. Raises: `TooManyWaiting`."""
         async with (
             self._verifications_of_address.slot(address, named_application_id[:64]),
             self._verifications.slot(address),
@@ -82,7 +82,7 @@ class Admission:
 
     @asynccontextmanager
     async def open_slot(self, address: str) -> AsyncIterator[None]:
-        """For a request that needs no token of the API's: of a page, of `POST /token`, of the dashboard."""
+        """Hold a slot for a request that needs no token: of a page, of `POST /token`, of the dashboard."""
         async with self._open.slot(address):
             yield
 
@@ -94,7 +94,7 @@ class Admission:
 
     @asynccontextmanager
     async def dns_slot(self, application_id: str) -> AsyncIterator[None]:
-        """For a request that asks the DNS, in place of `slot`. Raises: `TooManyWaiting`."""
+        """Hold a slot, in place of `slot`, for a request that asks the DNS. Raises: `TooManyWaiting`."""
         async with self._dns_of_application.slot(application_id, application_id), self._slots.slot(application_id):
             yield
 

@@ -207,7 +207,7 @@ class Authenticator:
     def _claims(
         self, token: str, application: Application, *, only_current: bool = False
     ) -> Mapping[str, Any] | TokenFault:
-        """By the secret that signed it, if any of the application's did."""
+        """Return the claims of a token that a secret of the application signed, or why it opens nothing."""
         now, known = self._clock.now(), self._secrets(application)
         read = (verify_token(token, secret, now, self._signed) for secret in (known[:1] if only_current else known))
         return next((found for found in read if found is not TokenFault.UNSIGNED), TokenFault.UNSIGNED)

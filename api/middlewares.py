@@ -105,7 +105,7 @@ def answered(counters: Counters, clock: Clock, random: Random, tracer: Tracer | 
 
 
 def _log_request(request: web.Request, route: str, method: str, status: int, seconds: float) -> None:
-    """One line a request, with nothing in it that opens anything; probes of balancers at debug."""
+    """Log a line for the request, without any secret; probes of balancers at debug."""
     application = request[APPLICATION].id if APPLICATION in request else None
     log = _log.debug if route in _HEALTH_ROUTES else _log.info
     by_key = {"key": request[KEY_HOLDER].key.id, "user": request[KEY_HOLDER].user.id} if KEY_HOLDER in request else {}

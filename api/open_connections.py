@@ -70,7 +70,7 @@ class OpenConnections(Generic[C]):
             self._held[connection] = (self._held[connection][0], now)
 
     def remove(self, connection: C) -> None:
-        """Also one that was not admitted, or was evicted."""
+        """Forget a connection, also one that was not admitted or was evicted."""
         address, _ = self._held.pop(connection, (None, 0.0))
         if address is not None:
             self._by_address[address] -= 1

@@ -40,7 +40,10 @@ class StreamSlots:
             self._release(tenant, key)
 
     def _take_from_largest(self, has: int) -> None:
-        """For a tenant that `has` so many. Raises: `NoSlotFree` if none would be left with as many as it then has."""
+        """End the oldest stream of the largest tenant, for a tenant that `has` so many.
+
+        Raises: `NoSlotFree` if none would be left with as many as it then has.
+        """
         largest = max(self._ends, key=lambda tenant: len(self._ends[tenant]))
         if len(self._ends[largest]) <= has + 1:
             raise NoSlotFree

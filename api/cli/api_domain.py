@@ -67,7 +67,7 @@ def _domain(settings: Settings) -> DomainName:
 
 
 def _dialled(settings: Settings) -> HostPort:
-    """Where edges find the API. Raises: OperatorError."""
+    """Return where edges find the API. Raises: `OperatorError`."""
     from api.rules.plain_text import is_loopback
     from common.api_domain import dialled_api
 

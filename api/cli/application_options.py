@@ -160,7 +160,7 @@ def response_policy(file: str | None) -> str | None:
 
 
 def upload_size(text: str | None) -> str | None:
-    """Bytes in decimal digits, from a number with or without K, M or G (powers of 1024)."""
+    """Return bytes in decimal digits, from a number with or without K, M or G (powers of 1024)."""
     if text is None or text == Switch.OFF:
         return text and ""
     from api.rules import application_settings as rules

@@ -199,7 +199,7 @@ def _response_policy(text: str | None) -> dict[str, object]:
 
 
 def _given(**values: object) -> ApplicationChanges:
-    """Only what was given; an empty text takes a setting away."""
+    """Return the changes that were given; an empty text takes a setting away."""
     given = {name: None if value == "" else value for name, value in values.items() if value is not None}
     return cast("ApplicationChanges", given)
 
@@ -310,7 +310,7 @@ def token(
 
 
 def _shown(each: ShownApplication) -> dict[str, Any]:
-    """All of an application but its secrets."""
+    """Return all of an application but its secrets."""
     from api.answers.application import response_policy
     from common.endpoint_health import disables_at
 

@@ -106,7 +106,7 @@ async def _has_tables(dsn: str) -> bool:
 
 
 def _run(program: str, dsn: str, *arguments: str) -> None:
-    """One of Postgres' client programs. Raises: OperatorError."""
+    """Run one of Postgres' client programs. Raises: `OperatorError`."""
     from common.postgres.binaries import client_program
 
     address, environ = _address(dsn)
@@ -120,7 +120,7 @@ def _run(program: str, dsn: str, *arguments: str) -> None:
 
 
 def _restore(dsn: str, file: Path) -> None:
-    """All in one transaction: pg_restore writes the SQL, and psql runs what the server knows of it.
+    """Restore in one transaction: pg_restore writes the SQL, and psql runs the part that the server knows.
 
     Raises: OperatorError.
     """

@@ -23,7 +23,7 @@ UNBOUNDED = 100_000
 
 
 def make_console() -> Console:
-    """For tables: fits a terminal, and wraps nothing in a pipe or a file."""
+    """Make a console for tables: it fits a terminal, and wraps nothing in a pipe or a file."""
     from rich.console import Console
 
     return Console(file=sys.stdout, width=None if sys.stdout.isatty() else UNBOUNDED)

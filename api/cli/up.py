@@ -110,7 +110,7 @@ async def database(settings: Settings) -> AsyncIterator[EmbeddedPostgres | None]
 
 @contextlib.asynccontextmanager
 async def roles(environ: Mapping[str, str], postgres: EmbeddedPostgres | None) -> AsyncIterator[Group]:
-    """All roles, serving until the block is left. Restarts those that end, and `postgres`.
+    """Run all roles until the block is left. Restart those that end, and `postgres`.
 
     Raises: ChildFailed when one does not start.
     """

@@ -145,7 +145,7 @@ def _key(credentials: Mapping[str, str]) -> dns.tsig.Key:
 
 
 def _refused(error: KeyRefused) -> WayFailed:
-    """Return what the person is to look at: a server tells an unknown key from a wrong secret."""
+    """Return what the person is to look at: a server answers an unknown key otherwise than a wrong secret."""
     match error.part:
         case "key":
             words = "The name server knows no key of this name with this algorithm."

@@ -61,7 +61,7 @@ class ChosenDomain:
 
     @property
     def host(self) -> str:
-        """The whole name."""
+        """Return the whole name."""
         return f"{self.subdomain}.{self.domain}" if self.subdomain else self.domain
 
 

@@ -29,7 +29,7 @@ async def find_application(
 
 
 async def load_application(context: DashboardContext, application_id: str) -> Application:
-    """Whoever asks: the rights are checked elsewhere. Raises: HTTPNotFound, `DatabaseUnavailable`."""
+    """Return the application, without a check of rights. Raises: HTTPNotFound, `DatabaseUnavailable`."""
     async with context.database.connection() as connection:
         application = await get_application(connection, application_id)
     if application is None:

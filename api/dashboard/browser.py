@@ -94,7 +94,7 @@ def is_same_origin(request: web.Request, base_url: str) -> bool:
 
 
 def local_path(text: str | None) -> str:
-    """Where to go after signing in: a path of the dashboard, or its beginning for any other text."""
+    """Return where to go after signing in: a path of the dashboard, or its beginning for any other text."""
     if text and _LOCAL_PATH.fullmatch(text) and "//" not in text and "/.." not in text:
         return text
     return ROOT

@@ -43,7 +43,7 @@ class Slot(NamedTuple):
 
 
 def over_time(slots: Sequence[Slot], title: str, *, width: int = 880, height: int = 160) -> Markup:
-    """One column for each slot, failed requests at its foot; the highest value above the axis' line."""
+    """Draw a column for each slot, failed requests at its foot; the highest value above the axis' line."""
     highest = max((slot.requests for slot in slots), default=0) or 1
     step, floor, room = width / max(1, len(slots)), height - 22, height - 44
     parts = _time_axis(slots, f"{highest:,}", width, height)
@@ -118,7 +118,7 @@ def _time_axis(slots: Sequence[Slot], highest: str, width: int, height: int) -> 
 
 
 def columns(bars: Sequence[Bar], title: str, *, width: int = 640, height: int = 160) -> Markup:
-    """One column for each bar; labels beneath, values above."""
+    """Draw a column for each bar; labels beneath, values above."""
     highest = max((bar.value for bar in bars), default=0) or 1
     step = width / max(1, len(bars))
     parts = [Markup('<line class="axis" x1="0" x2="{}" y1="{}" y2="{}"/>').format(width, height - 22, height - 22)]

@@ -27,7 +27,7 @@ def day(at: datetime | None) -> str:
 
 
 def ago(at: datetime | None, now: datetime) -> str:
-    """``3 minutes ago``, ``in 2 days``."""
+    """Return ``3 minutes ago``, ``in 2 days``."""
     if at is None:
         return "never"
     distance = (now - at).total_seconds()
@@ -38,7 +38,7 @@ def ago(at: datetime | None, now: datetime) -> str:
 
 
 def until(at: datetime | None, now: datetime) -> str:
-    """``62 days left``; ``expired`` when it is over."""
+    """Return ``62 days left``; ``expired`` when it is over."""
     if at is None:
         return "–"
     left = (at - now).total_seconds()
@@ -49,7 +49,7 @@ def until(at: datetime | None, now: datetime) -> str:
 
 
 def count(number: int, noun: str = "", plural: str | None = None) -> str:
-    """``1,204 domains``."""
+    """Return ``1,204 domains``."""
     if not noun:
         return f"{number:,}"
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
@@ -72,7 +72,7 @@ def milliseconds(value: float | None) -> str:
 
 
 def size(value: int) -> str:
-    """``1.5 MB``, in powers of ten."""
+    """Return ``1.5 MB``, in powers of ten."""
     shown = float(value)
     for unit in ("bytes", "kB", "MB", "GB"):
         if shown < 1000:
@@ -82,7 +82,7 @@ def size(value: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """``12 (0.3 %)``, with no line break within the brackets."""
+    """Return ``12 (0.3 %)``, with no line break within the brackets."""
     if not part or not whole:
         return "none"
     percent = 100 * part / whole

@@ -145,7 +145,7 @@ class Handbook:
         return "\n".join([*lines, "## Programs", "", f"- [OpenAPI 3.1]({base_url}/openapi.json)", ""])
 
     def show_missing(self) -> str:
-        """In the place of a page that does not exist."""
+        """Return the page that is shown in place of one that does not exist."""
         content = "<h1>There is no such page</h1><p>Search above, or look through the contents.</p>"
         return self._in_template("No such page", content)
 
@@ -341,7 +341,7 @@ def _score(page_title: str, section: Section, words: Sequence[str]) -> int:
 
 
 def _singular(word: str) -> str:
-    """Without the s of a plural: "redirects" finds "redirect" too."""
+    """Return the word without the s of a plural: "redirects" finds "redirect" too."""
     return word.removesuffix("s") if len(word) > 4 and not word.endswith("ss") else word
 
 

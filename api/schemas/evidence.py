@@ -34,7 +34,7 @@ class ServerNames:
 
 
 def hide_private(values: Sequence[str], *, known: Collection[str] = ()) -> list[str]:
-    """`values` without private addresses, but for those that the tenant knows anyway."""
+    """Return `values` without private addresses, but for those that the tenant knows anyway."""
     return [_HIDDEN if value not in known and _is_private(value) else value for value in values]
 
 

@@ -96,7 +96,10 @@ class ApplicationService:
     async def create(
         self, rights: Rights, organisation_id: str | None, settings: NewSettings
     ) -> secrets.MadeApplication:
-        """Without an organisation, only operators see it. Raises: `Refused`, `CnameTargetTaken`."""
+        """Make an application. Without an organisation, only operators see it.
+
+        Raises: `Refused`, `CnameTargetTaken`.
+        """
         rights.require(Permission.OWN, organisation_id)
         async with self.database.transaction() as connection:
             if organisation_id is not None:
@@ -147,7 +150,7 @@ class ApplicationService:
             await application_changes.change(connection, application.id, **changes)
 
     async def read(self, application: Application) -> tuple[Application, str | None]:
-        """As it is now, and its error page. Raises: `Refused` when it was deleted meanwhile."""
+        """Return the application as it is now, and its error page. Raises: `Refused` when it was deleted meanwhile."""
         async with self.database.connection() as connection:
             found = await get_application(connection, application.id)
             page = await error_pages.get_error_page(connection, application.id)
@@ -272,7 +275,7 @@ async def _is_organisation(connection: Connection, organisation_id: str) -> bool
 
 
 def _organisation_of(rights: Rights, body: ApplicationCreation) -> str | None:
-    """As sent, or the only one that the user owns. Raises: `Refused`."""
+    """Return the organisation that was sent, or the only one that the user owns. Raises: `Refused`."""
     if body.organisation_id:
         return body.organisation_id
     owned = [each.organisation.id for each in rights.memberships if each.role == "owner"]

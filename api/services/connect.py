@@ -247,7 +247,10 @@ class ConnectService:
         raise ZoneChanged(replanned)
 
     async def _hand_over(self, flow: Flow, found: ZoneInspection) -> Flow:
-        """To the provider's consent page. Raises: `Refused` where the provider does not offer it any more."""
+        """Hand the flow over to the provider's consent page.
+
+        Raises: `Refused` where the provider does not offer it any more.
+        """
         provider_id, offer = self.settings.domain_connect_provider_id, found.offers.domain_connect
         async with self.database.connection() as connection:
             key = await domain_connect_keys.find_signing(connection)

@@ -221,7 +221,7 @@ class DiagnosisService:
         return next((each for each in seen if each.target == target), None)
 
     def _shown(self, found: Sequence[SeenRecord]) -> tuple[SeenRecord, ...]:
-        """Without private addresses, which only the operator's resolver may know: a tenant may ask about any name."""
+        """Leave out private addresses, which only the operator's resolver may know: a tenant may ask about any name."""
         values = hide_private([seen.value for seen in found], known=self.enrolment.service_targets.service_servers)
         return tuple(replace(seen, value=value) for seen, value in zip(found, values, strict=True))
 
@@ -334,7 +334,7 @@ def _targets(application: Application, held: Sequence[Domain]) -> list[str]:
 
 
 def _origin_url(holding: DomainHolding) -> str | None:
-    """Where visitors' requests go: Power's route wins over Secure's."""
+    """Return where visitors' requests go: Power's route wins over Secure's."""
     served = sorted(holding.domains, key=lambda domain: domain.product)
     if not served or served[0].redirect_to is not None:
         return None

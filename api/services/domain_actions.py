@@ -114,7 +114,7 @@ class DomainActions:
         return target
 
     async def find_stray_dns(self, application: Application, name: DomainName) -> list[Notice]:
-        """At most one notice, where the DNS does not lead to the application that a transfer gave the name to."""
+        """Return a notice, or none, where the DNS does not lead to the application that a transfer gave the name to."""
         with contextlib.suppress(DatabaseUnavailable):
             async with self.database.connection() as connection:
                 is_powered = any(each.product == "power" for each in await domains.find(connection, name.text))

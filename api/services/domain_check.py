@@ -140,7 +140,7 @@ class DomainCheckService:
         return [self._shown(each) for each in found]
 
     def _shown(self, conflict: Conflict) -> Conflict:
-        """Without a private address, which only the operator's own resolver may know."""
+        """Leave out a private address, which only the operator's own resolver may know."""
         value = conflict.record.value
         (shown,) = hide_private([value], known=self.service_targets.service_servers)
         if shown == value:

@@ -334,7 +334,7 @@ def _fields(row: Row) -> dict[str, Any]:
 
 
 def format_of(name: str) -> Format:
-    """By how the file's name ends. Raises: `OperatorError`."""
+    """Return the format by how the file's name ends. Raises: `OperatorError`."""
     ending = name.rpartition(".")[2].lower()
     if ending not in FORMATS:
         raise OperatorError(f"{name}: give --format csv or --format json, or a name that ends in .csv or .json")

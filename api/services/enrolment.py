@@ -145,7 +145,7 @@ class EnrolmentService:
     async def request_recheck(
         self, connection: Connection, name: DomainName, application: Application, *, pause_seconds: float
     ) -> None:
-        """Where the domain's DNS was seen to lead elsewhere, have a monitor check it again, which ends that."""
+        """Have a monitor check the DNS again of a domain that was seen to lead elsewhere, which ends that."""
         await orders.request_recheck(
             connection, name.text, application.id, only_moved_away=True, pause_seconds=pause_seconds
         )

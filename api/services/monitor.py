@@ -102,7 +102,7 @@ class MonitorService:
         await self._edit(key, lambda records: without(records, tuple(body.records)))
 
     async def health(self) -> MonitorHealth:
-        """As measured last; unhealthy as soon as no monitor runs that checks."""
+        """Return the health as measured last; unhealthy as soon as no monitor runs that checks."""
         async with self.database.connection() as connection:
             health = await monitor_health.read(connection)
             is_checking = await monitor_nodes.is_checking(connection)

@@ -52,7 +52,7 @@ class OriginState:
 
     @property
     def notice(self) -> Notice | None:
-        """What stands beside the message of a change that leads to this origin."""
+        """Return the notice beside the message of a change that leads to this origin."""
         if self.redirect is not None:
             return _notice_of(self.url, self.redirect)
         if self.status != "unreachable":

@@ -79,7 +79,7 @@ class PowerService:
         return await self.enrolment.reach_visitors()
 
     async def update(self, application: Application, body: PowerChange) -> list[Notice]:
-        """Where the domain's DNS had moved away, a monitor checks it again at once."""
+        """Change the domain; where its DNS had moved away, a monitor checks it again at once."""
         name = parse_product_domain(body.domain)
         request = EnrolmentRequest("power", name, body.settings)
         if body.application_url is not None:

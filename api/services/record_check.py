@@ -73,7 +73,7 @@ class RecordCheckService:
         )
 
     async def check(self, application_id: str, apex: str, records: Sequence[Record]) -> list[CheckedRecord]:
-        """In the order of the records. Records without an answer in time are unknown."""
+        """Check the records, in their order. Records without an answer in time are unknown."""
         found = await self._checker.check(apex, records, tenant=application_id, within_seconds=_WITHIN_SECONDS)
         return list(
             await asyncio.gather(
@@ -97,7 +97,7 @@ class RecordCheckService:
         return CheckedRecord(record, _STATUSES[verdict], tuple(timed), _cached_until(record, timed))
 
     async def _with_ttl(self, statement: Statement) -> Statement:
-        """For how long a resolver remembers that there is no record, which c-ares does not show."""
+        """Add for how long a resolver remembers that there is no record, which c-ares does not show."""
         answer = statement.answer
         if (
             statement.role != "resolver"

@@ -142,7 +142,10 @@ class SharingService:
         return share
 
     def _plain_records(self, application: Application, configuration: Configuration) -> list[dict[str, Any]]:
-        """For the page without JavaScript: without placeholders if the configuration names the domain."""
+        """Return the records for the page without JavaScript.
+
+        They have no placeholders if the configuration names the domain.
+        """
         around = placeholder_values_of(application, self.settings)
         if configuration.prefilled_domain is None:
             return resolve_without_domain(configuration, around)

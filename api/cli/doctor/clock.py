@@ -103,7 +103,7 @@ async def ask_root(servers: Iterable[HostPort]) -> list[ClockBounds]:
 
 
 def read_root_signature(answer: dns.message.Message) -> ClockBounds | None:
-    """None where the answer has no signature of the root's SOA record."""
+    """Return the bounds by the signature of the root's SOA record; None where the answer has none."""
     import dns.rdatatype
 
     for rrset in answer.answer:

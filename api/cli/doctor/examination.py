@@ -52,7 +52,7 @@ async def _examine(settings: Settings) -> list[Finding]:
 
 
 async def _evidence(opened: Database) -> list[clock.ClockBounds]:
-    """None with a login that may not read the records, or while they are locked."""
+    """Return what the database shows of the time; nothing where its records may not be read or are locked."""
     try:
         return await clock.ask_database(opened)
     except (DatabaseBusy, DatabaseForbidden):
@@ -69,7 +69,7 @@ async def _examine_names(settings: Settings) -> list[Finding]:
 
 
 def _examine_roles(settings: Settings) -> list[Finding]:
-    """Blocks."""
+    """Check the ports and the edges of this machine. Blocks."""
     ports = machine.check_ports(settings, is_up=machine.is_up(settings))
     return [
         ports,

@@ -42,7 +42,7 @@ def check_state_dir(settings: Settings) -> Finding:
 
 
 def check_disk(path: Path, subject: str) -> Finding:
-    """`path`, or the nearest directory above it that exists. Raises: OSError."""
+    """Check the disk of `path`, or of the nearest directory above it that exists. Raises: `OSError`."""
     while not path.exists():
         path = path.parent
     found = os.statvfs(path)

@@ -125,7 +125,7 @@ class AccountPages:
         return await confirm_page(self._context, request)
 
     async def post_confirm(self, request: web.Request) -> web.StreamResponse:
-        """By password; `api.dashboard.handlers.passkeys` does it by passkey."""
+        """Confirm the session by password; `api.dashboard.handlers.passkeys` does it by passkey."""
         visitor = visitor_of(request)
         async with self._context.database.connection() as connection:
             stored = await users.get_password_hash(connection, visitor.user.id)

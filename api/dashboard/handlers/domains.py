@@ -99,7 +99,7 @@ class DomainPages:
         return self._context.renderer.redirect(page, Flash(words, "good" if not notices else "warn"))
 
     async def _add(self, application: Application, values: Mapping[str, str]) -> tuple[str, list[Notice]]:
-        """Where the domain's page is, and what visitors do not meet yet. Raises: `Refused`."""
+        """Add the domain. Return the address of its page, and notices of what is not served yet. Raises: `Refused`."""
         base = f"{ROOT}/applications/{application.id}"
         given: dict[str, Any] = {"domain": values["domain"]}
         if values["prepare"] and values["product"] != "monitor":
@@ -427,7 +427,7 @@ def _split(text: str) -> dict[str, str | None]:
 
 
 def _records(text: str) -> list[dict[str, Any]]:
-    """One record a line: type, host, value, and for MX its priority before the value."""
+    """Read one record a line: type, host, value, and for MX its priority before the value."""
     found: list[dict[str, Any]] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         record_type, _, rest = line.partition(" ")

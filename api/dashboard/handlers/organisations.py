@@ -125,7 +125,7 @@ class OrganisationPages:
 
 
 def _words(error: Refused) -> str:
-    """For the form. Raises: `Refused` for what has a page of its own."""
+    """Return the words for the form. Raises: `Refused` for what has a page of its own."""
     if error.refusal in _PAGES_OF_THEIR_OWN:
         raise error
     return error.hint or error.refusal.message
