@@ -242,18 +242,18 @@ def read_key_file(path: Path) -> tuple[MasterKey, ...]:
     Raises: `OperatorError`.
     """
     try:
-        lines = path.read_text("ascii").split("\n")
+        content = path.read_bytes()
     except FileNotFoundError as error:
         raise OperatorError(
             f"no master key at {path}: if Frontage runs already, set the FRONTAGE_ variables that it was started with, "
             "FRONTAGE_STATE_DIR or FRONTAGE_MASTER_KEY_FILE; if the database has been used before, restore the file; "
             "otherwise `frontage up` or `frontage migrate` makes it"
         ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise OperatorError(f"cannot read the master key file {path}: {error}") from error
+    except OSError as error:
+        raise OperatorError(f"cannot read the master key file {path}: {error.strerror}") from error
     keys: dict[bytes, MasterKey] = {}
     try:
-        for line in filter(None, map(str.strip, lines)):
+        for line in filter(None, map(str.strip, content.decode("ascii").split("\n"))):
             key = _parse_line(line)
             keys[key.id] = key
     except ValueError as error:

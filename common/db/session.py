@@ -139,7 +139,7 @@ def _translate(error: BaseException) -> DatabaseUnavailable:
 def _first_line(error: BaseException) -> str:
     """Return the error's first line; of the system's errors its words, without the number."""
     if isinstance(error, OSError) and error.errno is not None:
-        return os.strerror(error.errno) if error.errno > 0 else error.strerror
+        return os.strerror(error.errno) if error.errno > 0 else str(error.strerror)
     return str(error).partition("\n")[0] or type(error).__name__
 
 

@@ -149,3 +149,13 @@ def test_doctor_works_when_nothing_runs_and_says_what_to_do(env: dict[str, str])
     assert "Traceback" not in result.stderr
     for words in ("no database", "free for the roles", f"127.0.0.1:{port} gave no answer", "FRONTAGE_POWER_TARGET"):
         assert words in result.stdout
+
+
+@pytest.mark.parametrize("content", [b"nonsense\n", b"\xff\xfe\x00key\n"])
+def test_a_damaged_key_file_is_named_with_the_remedy(tmp_path: Path, env: dict[str, str], content: bytes) -> None:
+    file = tmp_path / "state/master.key"
+    file.parent.mkdir()
+    file.write_bytes(content)
+    result = run("app", "list", env=env)
+    assert result.returncode == 1
+    assert result.stderr == f"frontage: the master key file {file} is damaged: restore it from your backup\n"
