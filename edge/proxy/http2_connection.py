@@ -310,25 +310,28 @@ class Http2ClientConnection(Http2Writing):
             self._ready.append(stream)
         elif length:
             raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "no content, against Content-Length")
-        elif self._running < FAIR_EXCHANGES:  # as `_start`, with fewer steps
+        elif self._running < FAIR_EXCHANGES or worker.exchanges.dispatcher.is_ample(route.origin):
             self._running += 1
             stream.has_started = True
             exchange.start()
         else:
-            self._start(stream)
+            self._wait(stream)
 
     def _start(self, stream: Http2Stream) -> None:
-        """Start a stream's exchange now, or when one of the connection's others is over."""
+        """Start the exchange of a stream with content now, or when one of the connection's others is over."""
         exchange = stream.exchange
         if exchange is None:  # reset in the meantime
             return
-        if self._running >= FAIR_EXCHANGES and not self._worker.exchanges.dispatcher.is_ample(exchange.route.origin):
-            self._http2.pause(stream)
-            self.waiting.append(stream)
-            self.set_stream_deadline(stream, self._worker.exchanges.timeouts.origin)
-            return
-        self._running += 1
-        stream.start()
+        if self._running < FAIR_EXCHANGES or self._worker.exchanges.dispatcher.is_ample(exchange.route.origin):
+            self._running += 1
+            stream.start()
+        else:
+            self._wait(stream)
+
+    def _wait(self, stream: Http2Stream) -> None:
+        self._http2.pause(stream)
+        self.waiting.append(stream)
+        self.set_stream_deadline(stream, self._worker.exchanges.timeouts.origin)
 
     def on_stream_free(self) -> None:
         """Start an exchange that waits: another is over."""
