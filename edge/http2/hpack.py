@@ -17,7 +17,7 @@ from edge.http2.errors import ConnectionFailed, ErrorCode
 from edge.http2.fields import FIELD_OVERHEAD_BYTES, LINE_OVERHEAD_BYTES, Field, make_field, size_of
 from edge.http2.huffman import Start
 from edge.http2.huffman import decode as decode_huffman
-from edge.http2.literals import KnownLiterals
+from edge.http2.literals import KEPT_OF, KnownLiterals
 from edge.http2.static_table import STATIC_FIELDS
 
 TABLE_BYTES: Final = 4096
@@ -32,9 +32,6 @@ _STATIC: Final = [_NO_FIELD, *(make_field(name, value) for name, value in STATIC
 _REMEMBERED_BYTES: Final = 512
 _LENGTH: Final = 0x7F  # of a string, where it is one octet: the bits beside Huffman's
 _HUFFMAN: Final = 0x80
-_KEPT_OF_LIKE: Final = 8
-"""Of the values that alone differ, paths most of all, one in so many is kept for other connections: what clients ask
-for again and again is soon, and what is asked for once seldom displaces it."""
 _SIZE_BEYOND_LINE: Final = FIELD_OVERHEAD_BYTES - LINE_OVERHEAD_BYTES
 
 
@@ -96,7 +93,7 @@ class HeaderDecoder:
         self._max_fields = max_fields
         self._literals = literals
         self._known = literals.get
-        self._until_kept = _KEPT_OF_LIKE
+        self._until_kept = KEPT_OF
         self._table = _STATIC.copy()
         self._table_bytes = 0
         self._max_table_bytes = TABLE_BYTES
@@ -155,7 +152,7 @@ class HeaderDecoder:
             last.start = Start(code)
         self._until_kept -= 1
         if not self._until_kept:
-            self._until_kept = _KEPT_OF_LIKE
+            self._until_kept = KEPT_OF
             self._literals.add(literal, make_field(last.fields[last.field_at][2], value))
         return value
 
@@ -169,7 +166,7 @@ class HeaderDecoder:
         value, end = _string(block, value_at)
         field = make_field(name, value)
         if literal:
-            self._literals.add(literal, field)
+            self._literals.sample(literal, field)
         return field, end
 
     def _decode(self, block: bytes) -> list[Field]:

@@ -12,17 +12,32 @@ from typing import Final
 from edge.http2.fields import Field
 
 _MAX_LITERALS: Final = 1024
+KEPT_OF: Final = 7
+"""One in so many: requests seldom have seven unknown literals, of which the same one would be kept each time."""
+
 _MAX_LITERAL_BYTES: Final = 128  # less than the shortest whose length takes more than an octet
 
 
 class KnownLiterals:
-    """Up to 1,024 literals of 128 octets, which unfold to some 700 KB. One in each worker; `get` finds a field."""
+    """Up to 1,024 literals of 128 octets, which unfold to some 700 KB. One in each worker; `get` finds a field.
 
-    __slots__ = ("_fields", "get")
+    Of those that are not known, a part is kept: what clients send again and again is soon, and what comes once (most
+    cookies, many paths) costs little and seldom displaces it.
+    """
+
+    __slots__ = ("_fields", "_until_kept", "get")
 
     def __init__(self) -> None:
         self._fields: dict[bytes, Field] = {}
+        self._until_kept = KEPT_OF
         self.get = self._fields.get
+
+    def sample(self, literal: bytes, field: Field) -> None:
+        """Keep the fields of some literals that were not known."""
+        self._until_kept -= 1
+        if not self._until_kept:
+            self._until_kept = KEPT_OF
+            self.add(literal, field)
 
     def add(self, literal: bytes, field: Field) -> None:
         """Keep a field's whole literal, if it may be kept."""
