@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 
 from api.bounds import Bounds
-from common.db import domains
+from common.db import domains, policies
 from common.db.domain_list_query import SearchLimits
 from common.domain_settings import DomainSettings
 from tests.integration.dashboard.conftest import Browser, Dashboard, Page
@@ -104,6 +104,24 @@ async def test_the_overview_names_a_domain_whose_order_fails(dashboard: Dashboar
     operator = await dashboard.signed_in("ops@example.com")
     assert shops(await operator.get()) == [NAMES[3], NAMES[0]]
     assert NAMES[0] not in (await stranger.get()).words
+
+
+async def test_a_domain_with_two_problems_is_named_once_by_the_graver(dashboard: Dashboard, browser: Browser) -> None:
+    async with dashboard.service.database.transaction() as connection:
+        await connection.execute(
+            "insert into orders (domain, application_id, state, hold_until, due_at, last_error)"
+            " select domain, application_id, 'failed', now(), now() + interval '1 hour', 'it was refused'"
+            " from domains where domain = any($1) on conflict (domain) do update set state = 'failed'",
+            NAMES[:2],
+        )
+        await policies.put(connection, "domain", NAMES[1], 403, "abuse")
+    for path, expected in (
+        ("/dashboard", [NAMES[3], NAMES[1], NAMES[0]]),
+        ("/dashboard/domains?status=problem", [NAMES[1], NAMES[0], NAMES[3]]),
+    ):
+        page = await browser.get(path)
+        assert shops(page) == expected
+        assert page.words.count("Blocked") == 1
 
 
 NOT_BY_INDEX = SearchLimits(window=2, walked=2, fewest_characters=100)
