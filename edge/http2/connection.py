@@ -32,7 +32,7 @@ from edge.http2.streams import (
 
 STEPS_AT_ONCE: Final = 512
 """Frames that one call of `receive` reads: a third of a millisecond. A header block counts as 16, and each
-of its fields as two; frames that are large or make work elsewhere count as several."""
+of its fields as two, as four of a block with many; frames that are large or make work elsewhere count as several."""
 
 _DATA_STEPS: Final = 12  # each is written to an origin
 _RESET_STEPS: Final = 16  # each may cancel an exchange

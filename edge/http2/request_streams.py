@@ -90,8 +90,10 @@ class RequestStreams(OpenStreams):
                 return
         fields = decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
         self._steps_left -= _BLOCK_STEPS + _FIELD_STEPS * len(fields)
-        if len(fields) > _FEW_FIELDS and sum(map(size_of, fields)) > _MAX_UNFOLDED * self._max_block_bytes:
-            raise budgets.exceeded("header_bytes")
+        if len(fields) > _FEW_FIELDS:
+            self._steps_left -= _FIELD_STEPS * len(fields)  # no browser's: all of them may be new
+            if sum(map(size_of, fields)) > _MAX_UNFOLDED * self._max_block_bytes:
+                raise budgets.exceeded("header_bytes")
         if stream_id <= self.last_stream_id:
             self._on_trailers(stream_id, fields, ends=ends)
             return
