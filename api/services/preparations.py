@@ -19,7 +19,7 @@ from common.db.orders import OrderState
 from common.db.pool import Database
 from common.db.preparations import Preparation, Wanted
 from common.enrolment import preparing
-from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused
+from common.enrolment.outcome import EnrolmentCode, EnrolmentRefused, RefusedInside
 from common.enrolment.preparing import Preparing
 from common.enrolment.request import EnrolmentRequest, cname_target_of
 from common.names import DomainName, parse_enrollable
@@ -78,7 +78,7 @@ class PreparationService:
         wanted = Wanted(request.name.text, request.product, request.settings)
         if not awaits_dns:
             await self.preparing.claims.delegations.find_record(request.name.text, application.id)
-        await self._store(application, wanted, partial(preparations.request, awaits_dns=awaits_dns))
+        await self._store(application, wanted, partial(preparing.request, awaits_dns=awaits_dns))
         return await self.find(application, request.name), await find_issuer(self._database)
 
     async def prepare_new(self, application: Application, request: EnrolmentRequest, *, keeps_enrolled: bool) -> bool:
@@ -100,6 +100,8 @@ class PreparationService:
                     " by DELETE /domains/:domain/prepare"
                 )
                 raise Refused(TOO_MANY_PREPARED, hint=hint) from error
+            except RefusedInside as error:
+                raise _served_already(wanted.domain) from error
             after = {"product": wanted.product, **wanted.settings.given()}
             await audit.record(connection, "domain.prepare", wanted.domain, application_id=application.id, after=after)
         return True
@@ -110,7 +112,7 @@ class PreparationService:
             raise Refused(NOT_PREPARABLE, hint="the operator of this service sets FRONTAGE_ACME_DNS_ZONE first")
         refused = await self.preparing.check(application, request)
         if refused is not None and refused.code is EnrolmentCode.ENROLLED:
-            raise Refused(PREPARED_ALREADY, hint=f"{request.name} is enrolled, and its DNS leads here")
+            raise _served_already(request.name.text)
         if refused is not None:
             raise to_refused(application, request, refused)
 
@@ -216,3 +218,7 @@ class PreparationService:
         servers = self.settings.service_servers
         address = str(servers[0]) if servers else self.settings.edge_https.host
         return f"curl --resolve {domain}:{port}:{address} {url}"
+
+
+def _served_already(domain: str) -> Refused:
+    return Refused(PREPARED_ALREADY, hint=f"{domain} is enrolled, and its DNS leads here")

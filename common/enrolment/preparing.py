@@ -11,7 +11,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -64,8 +64,8 @@ class Preparing:
     async def check(self, application: Application, request: EnrolmentRequest) -> EnrolmentRefused | None:
         """Refuse what is refused without a question to the DNS. Raises: `DatabaseUnavailable`."""
         async with self.claims.database.connection() as connection:
-            own = await _find_own(connection, application, request.name.text)
-        if any(each.departed_at is None for each in own):
+            own = await _find_own(connection, application.id, request.name.text)
+        if _is_served(own):
             return EnrolmentRefused(EnrolmentCode.ENROLLED)
         refused = rules.check_settings(request, application, own, PREPARATION, self.addresses)
         return refused or await self.claims.refuse_outright(application, request.name)
@@ -98,8 +98,8 @@ class Preparing:
 
 async def _write(connection: Connection, application: Application, wanted: Wanted) -> None:
     """Enrol the domain as inactive, unless it is active already. Raises: `RefusedInside`."""
-    own = await _find_own(connection, application, wanted.domain)
-    if any(each.departed_at is None for each in own):
+    own = await _find_own(connection, application.id, wanted.domain)
+    if _is_served(own):
         raise RefusedInside(EnrolmentRefused(EnrolmentCode.ENROLLED))
     redirect_to = wanted.settings.redirect_to
     if redirect_to is not None and await closes_loop(connection, wanted.domain, redirect_to):
@@ -107,20 +107,36 @@ async def _write(connection: Connection, application: Application, wanted: Wante
     await changes.prepare(connection, application.id, wanted)
 
 
+async def request(
+    connection: Connection, application_id: str, wanted: Wanted, *, awaits_dns: bool, most_waiting: int
+) -> bool:
+    """Request the preparation of a domain, anew where it is prepared, under the lock that enrolments hold.
+
+    Raises: `TooManyWaiting`; `RefusedInside` where the application has enrolled it meanwhile: that is newer.
+    """
+    await certificates.lock_domain(connection, wanted.domain)
+    if _is_served(await _find_own(connection, application_id, wanted.domain)):
+        raise RefusedInside(EnrolmentRefused(EnrolmentCode.ENROLLED))
+    return await preparations.request(
+        connection, application_id, wanted, awaits_dns=awaits_dns, most_waiting=most_waiting
+    )
+
+
 async def request_new(
     connection: Connection, application_id: str, wanted: Wanted, *, keeps_enrolled: bool, most_waiting: int
 ) -> bool:
     """Request the preparation of a domain that the application has not prepared; one that it has stays as it is.
 
-    With `keeps_enrolled`, so does one that the application has, wherever its DNS leads: its settings are not to change.
+    So does one that it has enrolled, and whose DNS leads here; with `keeps_enrolled` wherever its DNS leads: its
+    settings are not to change.
     Both are decided under the domain's lock, which enrolments hold, in the transaction that stores. Return whether it
     was stored.
 
     Raises: `TooManyWaiting`.
     """
     await certificates.lock_domain(connection, wanted.domain)
-    held = await domains.find(connection, wanted.domain) if keeps_enrolled else ()
-    if any(each.application_id == application_id and not each.is_prepared for each in held):
+    own = await _find_own(connection, application_id, wanted.domain)
+    if _is_served(own) or (keeps_enrolled and any(not each.is_prepared for each in own)):
         return False
     return await preparations.request(connection, application_id, wanted, if_new=True, most_waiting=most_waiting)
 
@@ -136,5 +152,10 @@ async def end(connection: Connection, application_id: str, domain: str) -> prepa
     return found
 
 
-async def _find_own(connection: Connection, application: Application, name: str) -> list[Domain]:
-    return [each for each in await domains.find(connection, name) if each.application_id == application.id]
+async def _find_own(connection: Connection, application_id: str, name: str) -> list[Domain]:
+    return [each for each in await domains.find(connection, name) if each.application_id == application_id]
+
+
+def _is_served(own: Sequence[Domain]) -> bool:
+    """Return whether the application has enrolled the name, and its DNS leads here."""
+    return any(each.departed_at is None for each in own)

@@ -137,6 +137,25 @@ async def test_what_a_server_does_of_a_name_while_a_browser_prepares_it_stays(
         assert audited == [], "nothing of the browser's was stored"
 
 
+async def test_a_name_that_is_enrolled_while_it_is_being_prepared_stays_as_it_was_enrolled(
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot
+) -> None:
+    """As the server's own requests at once: the later one of them finds what the earlier one made."""
+    given = DomainSettings("https://app.example.com/enrolled")
+    wanted = {"product": "power", "applicationUrl": "https://app.example.com/prepared"}
+    async with open_world(dsn, tmp_path, probe_port, knot.address, ACME_DNS_ZONE=ZONE) as world:
+        database, application = world.service.database, world.partner.id
+        async with database.transaction() as connection:
+            await certificates.lock_domain(connection, SHOP)
+            await changes.enrol(connection, SHOP, "power", application, given)
+            asked = asyncio.create_task(world.partner.call("POST", f"/domains/{SHOP}/prepare", json=wanted))
+            await locks_are_waited_for(connection, asked)
+        answer = await asked
+        assert (answer.status, answer.body["hint"]) == (409, f"{SHOP} is enrolled, and its DNS leads here")
+        async with database.connection() as connection:
+            assert await connection.fetchval("select count(*) from preparations") == 0
+
+
 async def locks_are_waited_for(connection: Connection, asked: asyncio.Task[Answer]) -> None:
     """Wait until another connection waits for a lock of this one, or the call is answered without."""
     async with asyncio.timeout(SECONDS):
