@@ -56,6 +56,8 @@ def audit(
 
 
 def _print_lines(page: AuditPage) -> None:
+    if not page.entries and not page.caused:
+        typer.echo("the audit log has no such entry", err=True)
     for each in page.entries:
         typer.echo(_entry_line(each))
     for effect in page.caused:

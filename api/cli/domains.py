@@ -73,6 +73,8 @@ def list_(
         return
 
     async def work(services: CommandServices) -> list[Domain]:
+        if application is not None:
+            await services.application(application)
         return await services.domains.list_part(
             OPERATOR,
             application_id=application,

@@ -279,6 +279,8 @@ def test_the_audit_log_prints_what_changed_in_words(env: dict[str, str], frontag
     made = create(frontage, "audit.partner.example")
     frontage("app", "set", made["applicationId"], "--webhook-url", "https://hooks.partner.example/in")
     changed, created = run("audit", "--application", made["applicationId"], env=env).stdout.splitlines()
+    none = run("audit", "--application", "nobody", env=env)
+    assert (none.returncode, none.stdout, none.stderr) == (0, "", "the audit log has no such entry\n")
     assert "(webhook url: none → https://hooks.partner.example/in)" in changed
     assert "cname target: none → audit.partner.example" in created
     assert "webhook url" not in created
