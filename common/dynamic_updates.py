@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-import dns.asyncquery
 import dns.exception
+import dns.message
 import dns.name
 import dns.rcode
 import dns.tsig
@@ -60,9 +61,38 @@ def new_update(zone: str, key: dns.tsig.Key) -> dns.update.UpdateMessage:
 async def send_update(update: dns.update.UpdateMessage, server: HostPort) -> dns.rcode.Rcode:
     """Send the update, and return the server's answer. Raises: `KeyRefused`, `ServerSilent`."""
     try:
-        reply = await dns.asyncquery.tcp(update, server.host, port=server.port, timeout=_SECONDS)
-    except (dns.tsig.PeerError, dns.tsig.BadSignature, dns.tsig.BadKey, dns.tsig.BadTime) as error:
-        raise KeyRefused(str(error), _PARTS.get(type(error))) from error
+        async with asyncio.timeout(_SECONDS):
+            answer = await _ask(update.to_wire(), server)
+        reply = dns.message.from_wire(answer, keyring=update.keyring, request_mac=update.mac, continue_on_error=True)
     except (dns.exception.DNSException, OSError, EOFError) as error:
         raise ServerSilent(str(error)) from error
-    return reply.rcode()
+    return _read_reply(update, reply)
+
+
+async def _ask(question: bytes, server: HostPort) -> bytes:
+    """Return the answer that comes over TCP (RFC 1035 §4.2.2). Raises: OSError, EOFError."""
+    reader, writer = await asyncio.open_connection(server.host, server.port)
+    try:
+        writer.write(len(question).to_bytes(2, "big") + question)
+        return await reader.readexactly(int.from_bytes(await reader.readexactly(2), "big"))
+    finally:
+        writer.close()
+
+
+def _read_reply(update: dns.update.UpdateMessage, reply: dns.message.Message) -> dns.rcode.Rcode:
+    """Return the answer to the update, which is believed without a signature where it is a refusal.
+
+    A server that does not know the key has none to sign with; some state so in a TSIG record, others have none at all.
+
+    Raises: `KeyRefused`, `ServerSilent`.
+    """
+    for failed in reply.errors:
+        error = failed.exception
+        if isinstance(error, dns.tsig.PeerError | dns.tsig.BadSignature | dns.tsig.BadKey | dns.tsig.BadTime):
+            raise KeyRefused(str(error), _PARTS.get(type(error))) from error
+    code = reply.rcode()
+    if not update.is_response(reply) or (code == dns.rcode.NOERROR and not reply.had_tsig):
+        raise ServerSilent("the answer is not signed, or answers something else")
+    if code == dns.rcode.NOTAUTH and not reply.had_tsig:
+        raise KeyRefused("the answer is not signed", "key")
+    return code

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 import typer
 
@@ -174,11 +174,14 @@ def _address(dsn: str) -> tuple[str, dict[str, str]]:
 
     Other users cannot read that environment.
     """
-    parts = urlsplit(dsn)
-    account = quote(unquote(parts.username or ""), safe="")
-    host = parts.netloc.rpartition("@")[2]
-    address = parts._replace(netloc=f"{account}@{host}" if account else host).geturl()
-    environ = _WAITS | os.environ | ({"PGPASSWORD": unquote(parts.password)} if parts.password else {})
+    from common.db.hosts import split_authority
+
+    authority, parts = split_authority(dsn)
+    credentials, _, servers = authority.rpartition("@")
+    name, _, password = credentials.partition(":")
+    account = quote(unquote(name), safe="")
+    address = parts._replace(netloc=f"{account}@{servers}" if account else servers).geturl()
+    environ = _WAITS | os.environ | ({"PGPASSWORD": unquote(password)} if password else {})
     return f"--dbname={address}", environ
 
 

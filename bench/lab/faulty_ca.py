@@ -166,6 +166,7 @@ class FaultyCa:
     def _directory(self, content: bytes) -> bytes:
         directory = json.loads(content)
         directory["meta"] |= self.meta
+        directory.pop("renewalInfo", None)  # Pebble's own, from 2.5 on
         if self.offers_renewal_information:
             directory["renewalInfo"] = self.directory.removesuffix("/dir") + "/renewal-info"
         return json.dumps(directory).encode()

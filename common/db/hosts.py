@@ -8,6 +8,7 @@ next one is tried once the one before has failed or has been silent for a moment
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol, TypeVar
@@ -37,9 +38,9 @@ def split_hosts(dsn: str) -> list[str]:
 
     Raises: `ValueError`.
     """
-    parts = urlsplit(dsn)
+    authority, parts = split_authority(dsn)
     parameters = dict(parse_qsl(parts.query))
-    account, at, servers = parts.netloc.rpartition("@")
+    account, at, servers = authority.rpartition("@")
     hosts = (servers or parameters.get("host", "")).split(",")
     if len(hosts) == 1:
         return [dsn]
@@ -52,9 +53,19 @@ def split_hosts(dsn: str) -> list[str]:
     if len(ports) == 1:
         ports *= len(hosts)
     return [
-        _address(parts, parts.netloc, parameters | {"host": host} | ({"port": port} if port else {}))
+        _address(parts, authority, parameters | {"host": host} | ({"port": port} if port else {}))
         for host, port in zip(hosts, ports, strict=True)
     ]
+
+
+def split_authority(dsn: str) -> tuple[str, SplitResult]:
+    """Return the authority of an address, which may list several servers, and the address without it.
+
+    `urlsplit` refuses an authority that has another server before one in brackets.
+    """
+    scheme, slashes, rest = dsn.partition("://")
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    return authority, urlsplit(scheme + slashes + rest.removeprefix(authority))
 
 
 def with_any_server(dsn: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from ipaddress import ip_network
 
+import dns.message
+import dns.rcode
 import pytest
 
 from api.connect.dynamic_update import DynamicUpdate
@@ -79,3 +82,34 @@ async def test_a_wrong_key_changes_nothing(server: NameServer, name: str) -> Non
         await write(server, *MOVE, key=UpdateKey.mint(name))
     assert failed.value.code == "wrong_token"
     assert sorted(server.zone.listed()) == there
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "fields"),
+    [
+        (dns.rcode.NOTAUTH, "wrong_token", ("key_name", "key_algorithm")),  # as knot 3.4 refuses an unknown key
+        (dns.rcode.REFUSED, "not_allowed", ()),
+        (dns.rcode.NOERROR, "provider_unreachable", ()),
+        (None, "provider_unreachable", ()),
+    ],
+)
+async def test_an_answer_without_a_signature_is_believed_where_it_refuses(
+    answer: dns.rcode.Rcode | None, code: str, fields: tuple[str, ...]
+) -> None:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        size = int.from_bytes(await reader.readexactly(2), "big")
+        question = dns.message.from_wire(await reader.readexactly(size), keyring=False)
+        if answer is not None:
+            reply = dns.message.make_response(question)
+            reply.set_rcode(answer)
+            reply.tsig = None
+            writer.write(reply.to_wire(prepend_length=True))
+        writer.close()
+
+    key = UpdateKey.mint("customer")
+    async with await asyncio.start_server(respond, "127.0.0.1", 0) as here:
+        address = f"127.0.0.1:{here.sockets[0].getsockname()[1]}"
+        credentials = {"key_name": key.name, "key_secret": key.secret, "server": address}
+        with pytest.raises(WayFailed) as failed:
+            await DynamicUpdate(Resolver([], LOOPBACK), LOOPBACK).write(APEX, MOVE, credentials, None)
+    assert (failed.value.code, failed.value.fields) == (code, fields)

@@ -208,6 +208,13 @@ async def test_window_is_what_the_authority_suggests(
             await issuer.renewal_window(issued)
 
 
+async def test_without_renewal_information_there_is_no_window(
+    faulty: FaultyCa, pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
+) -> None:
+    async with opened(pebble, database, keyring, answering, faulty.directory) as issuer:
+        assert await issuer.renewal_window(await Attempts().by(issuer)) is None
+
+
 async def test_renewal_names_what_it_replaces_and_is_exempt(
     faulty: FaultyCa, pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
 ) -> None:

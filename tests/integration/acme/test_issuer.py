@@ -175,13 +175,6 @@ async def test_revocation_reaches_the_authority_with_its_reason_and_may_be_repea
     assert (status["Status"], status["Reason"]) == ("Revoked", 4)
 
 
-async def test_without_renewal_information_there_is_no_window(
-    pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
-) -> None:
-    async with opened(pebble, database, keyring, answering) as issuer:
-        assert await issuer.renewal_window(await Attempts().by(issuer)) is None
-
-
 async def test_order_is_carried_on_with_its_key_wherever_it_was_left(
     pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
 ) -> None:

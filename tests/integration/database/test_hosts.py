@@ -205,3 +205,9 @@ async def test_an_address_that_is_none_is_for_the_operator(dsn: str) -> None:
 
 def test_postgres_own_programs_pass_over_a_silent_server() -> None:
     assert _address("postgresql://u@a,b/d")[1]["PGCONNECT_TIMEOUT"] == "3"
+
+
+def test_postgres_own_programs_get_every_server_and_no_password() -> None:
+    argument, environ = _address("postgresql://u%40x:p%2Fw@a:1,[::1]:3/d?sslmode=require")
+    assert argument == "--dbname=postgresql://u%40x@a:1,[::1]:3/d?sslmode=require"
+    assert environ["PGPASSWORD"] == "p/w"
