@@ -19,6 +19,7 @@ from common.host_ports import HostPort
 
 ALGORITHMS: Final = frozenset({"hmac-sha256", "hmac-sha384", "hmac-sha512", "hmac-sha224"})
 _SECONDS: Final = 10.0
+_MAX_ANSWER_BYTES: Final = 4096  # a zone and a signature; reading 64 KB of a hostile server takes the loop for long
 
 
 KeyPart: TypeAlias = Literal["key", "secret", "clock"]
@@ -74,7 +75,10 @@ async def _ask(question: bytes, server: HostPort) -> bytes:
     reader, writer = await asyncio.open_connection(server.host, server.port)
     try:
         writer.write(len(question).to_bytes(2, "big") + question)
-        return await reader.readexactly(int.from_bytes(await reader.readexactly(2), "big"))
+        size = int.from_bytes(await reader.readexactly(2), "big")
+        if size > _MAX_ANSWER_BYTES:
+            raise OSError(f"an answer of {size} octets")
+        return await reader.readexactly(size)
     finally:
         writer.close()
 

@@ -43,7 +43,8 @@ class Owner(Protocol):
     def on_varied_request(self, stream: Any, path: bytes, before: bytes, kept: bytes, head_bytes: int) -> bool:
         """Take a complete request that differs from the last one in its path and in values of fields that go on.
 
-        Return False where the head is needed; `HeadComposer.vary` says what the others are.
+        Return False where the head is needed. `before` and `kept` are these fields of the last request and of this one,
+        as HTTP/1.1 has them; `head_bytes` is the length of the whole head.
         """
 
     def on_failure(self, streams: list[Stream]) -> None:

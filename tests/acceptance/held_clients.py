@@ -9,6 +9,8 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from tests.tcp_server import tcp_server
+
 UPLOAD_BYTES = 4 << 20
 PIECE_BYTES = 4096
 PIECE_SECONDS = 0.01
@@ -25,11 +27,8 @@ async def an_origin(name: str) -> AsyncIterator[int]:
                 await _answer(name, reader, writer)
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
+    async with tcp_server(serve) as port:
+        yield port
 
 
 async def _answer(name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

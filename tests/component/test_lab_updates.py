@@ -18,7 +18,9 @@ from bench.lab.zone import Zone
 from common.addresses import AddressPolicy
 from common.connect.ways.problems import WayFailed
 from common.dns import Resolver
+from common.dynamic_updates import ServerSilent, new_update, read_key, send_update
 from common.flows.plan import Action, Change
+from common.host_ports import HostPort
 from common.records import RecordType
 
 APEX = "customer.test"
@@ -113,3 +115,16 @@ async def test_an_answer_without_a_signature_is_believed_where_it_refuses(
         with pytest.raises(WayFailed) as failed:
             await DynamicUpdate(Resolver([], LOOPBACK), LOOPBACK).write(APEX, MOVE, credentials, None)
     assert (failed.value.code, failed.value.fields) == (code, fields)
+
+
+async def test_an_answer_that_is_far_too_long_is_not_read() -> None:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(int.from_bytes(await reader.readexactly(2), "big"))
+        writer.write(b"\xff\xff" + bytes(65_535))
+        writer.close()
+
+    key = UpdateKey.mint("customer")
+    update = new_update(APEX, read_key(key.name, key.secret))
+    async with await asyncio.start_server(respond, "127.0.0.1", 0) as here:
+        with pytest.raises(ServerSilent, match="65535 octets"):
+            await send_update(update, HostPort(*here.sockets[0].getsockname()[:2]))

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from tests.tcp_server import tcp_server
+
 
 @asynccontextmanager
 async def answering(answer: Callable[[bytes], Awaitable[bytes]]) -> AsyncIterator[int]:
@@ -21,11 +23,8 @@ async def answering(answer: Callable[[bytes], Awaitable[bytes]]) -> AsyncIterato
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
+    async with tcp_server(serve) as port:
+        yield port
 
 
 @asynccontextmanager
