@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli.printing import AsJson, print_json
+from api.cli.printing import AsJson, print_json, print_list
 from api.rules.audit_values import changes_in_words
 
 if TYPE_CHECKING:
@@ -56,14 +56,8 @@ def audit(
 
 
 def _print_lines(page: AuditPage) -> None:
-    if not page.entries and not page.caused:
-        typer.echo("the audit log has no such entry", err=True)
-    for each in page.entries:
-        typer.echo(_entry_line(each))
-    for effect in page.caused:
-        typer.echo(_effect_line(effect))
-    if page.next is not None:
-        typer.echo(f"there may be more: --before {page.next}", err=True)
+    lines = [*map(_entry_line, page.entries), *map(_effect_line, page.caused)]
+    print_list(lines, none="the audit log has no such entry", more=page.next and f"--before {page.next}")
 
 
 def _entry_line(entry: AuditEntry) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli.printing import AsJson, make_console, print_json
+from api.cli.printing import AsJson, make_console, print_json, print_list
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -65,13 +65,7 @@ def list_(
     if as_json:
         print_json({"certificates": [_listed(each) for each in found], "next": page})
         return
-    for each in found:
-        dates = f"{each.not_before:%Y-%m-%d}  {each.not_after:%Y-%m-%d}"
-        to_replace = "  (to be replaced)" if each.replace_requested_at else ""
-        authority = each.authority or each.issuer
-        typer.echo(f"{dates}  {each.serial or 'unknown'}  {authority}  {each.domain}{to_replace}")
-    if page:
-        typer.echo(f"there may be more: --after {page}", err=True)
+    print_list(list(map(_line, found)), none="no certificate in service matches", more=page and f"--after {page}")
 
 
 def replace(
@@ -158,6 +152,12 @@ def _required_date(text: str) -> datetime:
     except ValueError as error:
         raise OperatorError(f"{text!r} is no date such as 2026-11-20, or time such as 2026-11-20T14:00Z") from error
     return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _line(each: ListedCertificate) -> str:
+    dates = f"{each.not_before:%Y-%m-%d}  {each.not_after:%Y-%m-%d}"
+    to_replace = "  (to be replaced)" if each.replace_requested_at else ""
+    return f"{dates}  {each.serial or 'unknown'}  {each.authority or each.issuer}  {each.domain}{to_replace}"
 
 
 def _listed(each: ListedCertificate) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from api.cli.domain_names import DomainArgument, name_of
 from api.cli.enrolment import monitor, power, remove, secure
 from api.cli.policies import Legal, Reason, shown_reason
 from api.cli.preparing import prepare, prepared, unprepare
-from api.cli.printing import AsJson, in_camel_case, print_json, print_result
+from api.cli.printing import AsJson, in_camel_case, print_json, print_list, print_result
 from api.cli.status_page import status_link
 from common.errors import OperatorError
 
@@ -90,10 +90,8 @@ def list_(
     if as_json:
         print_json({"domains": [_shown(each) for each in found], "next": next_page})
         return
-    for each in found:
-        typer.echo(f"{each.domain}  {each.product}  {each.status}  {each.application_id}")
-    if next_page:
-        typer.echo(f"there may be more: --after {next_page}", err=True)
+    lines = [f"{each.domain}  {each.product}  {each.status}  {each.application_id}" for each in found]
+    print_list(lines, none="no enrolled domain matches", more=next_page and f"--after {next_page}")
 
 
 @app.command()
@@ -138,10 +136,9 @@ def ended(
         print_json(in_camel_case({"items": list(map(ended_domain, found)), "next": next_part}))
         return
     words = {True: "still leads here", False: "leads elsewhere", None: "could not be asked"}
-    for each in found:
-        typer.echo(f"{each.domain}  ended {each.ended_at:%Y-%m-%d}  {words[each.leads_here]}")
-    if next_part:
-        typer.echo(f"there may be more: --after {next_part}", err=True)
+    lines = [f"{each.domain}  ended {each.ended_at:%Y-%m-%d}  {words[each.leads_here]}" for each in found]
+    none = "no domain of the application ended in the last 30 days"
+    print_list(lines, none=none, more=next_part and f"--after {next_part}")
 
 
 @app.command()
@@ -298,10 +295,8 @@ def _list_blocked(after: str, limit: int, *, as_json: bool) -> None:
     if as_json:
         print_json({"domains": [{"domain": each.subject, **each.as_json()} for each in found], "next": next_page})
         return
-    for each in found:
-        typer.echo(f"{each.subject}  {each.status}  {each.reason}")
-    if next_page:
-        typer.echo(f"there may be more: --after {next_page}", err=True)
+    lines = [f"{each.subject}  {each.status}  {each.reason}" for each in found]
+    print_list(lines, none="no name is blocked", more=next_page and f"--after {next_page}")
 
 
 def _described(name: DomainName, found: DescribedDomain) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.printing import AsJson, in_camel_case, make_console, print_json
+from api.cli.printing import AsJson, in_camel_case, make_console, print_json, print_list
 
 if TYPE_CHECKING:
-    from common.db.connect_flow_list import FlowPart, Funnel
+    from common.db.connect_flow_list import FlowPart, Funnel, ListedFlow
 
 app = typer.Typer(help="Flows of the connect modal: who connects what, and where people give up.", no_args_is_help=True)
 
@@ -55,15 +55,15 @@ def list_(
     if as_json:
         print_json(in_camel_case(flow_list(part, limit)))
         return
-    for each in part.flows:
-        who = f"  {each.user_id}" if each.user_id else ""
-        problem = f"  ({each.error.code})" if each.error else ""
-        typer.echo(
-            f"{each.updated_at:%Y-%m-%d %H:%M:%S}  {each.id}  {each.host or '-'}  {each.step}  {each.state}"
-            f"{who}{problem}"
-        )
-    if part.next is not None:
-        typer.echo(f"there may be more: --after {part.next}", err=True)
+    print_list(list(map(_line, part.flows)), none="no flow matches", more=part.next and f"--after {part.next}")
+
+
+def _line(each: ListedFlow) -> str:
+    who = f"  {each.user_id}" if each.user_id else ""
+    problem = f"  ({each.error.code})" if each.error else ""
+    return (
+        f"{each.updated_at:%Y-%m-%d %H:%M:%S}  {each.id}  {each.host or '-'}  {each.step}  {each.state}{who}{problem}"
+    )
 
 
 @app.command()

@@ -6,7 +6,7 @@
     4  the old keys are retired in the database, and leave the file
 
 Roles follow the file by themselves (`common.secrets`). A rotation that was interrupted, by SIGKILL too, is gone on with
-by running it again: the file and the database say how far it came. One runs at a time.
+by running it again: the file and the database say how far it came. One command changes the file at a time.
 """
 
 from __future__ import annotations
@@ -83,16 +83,10 @@ def show(as_json: AsJson = False) -> None:
 @app.command()
 def add(as_json: AsJson = False) -> None:
     """Add a new key that opens and does not seal yet. Copy the file to all machines before you rotate."""
-    from common.secrets import new_master_key, read_key_file, write_key_file
     from common.settings import load
 
     settings = load(os.environ)
-    keys = read_key_file(settings.key_file)
-    _refuse_part(settings, keys)
-    if len(keys) > 1:
-        raise OperatorError(f"{settings.key_file} has two keys already: `frontage master-key rotate` goes on with them")
-    key = new_master_key()
-    write_key_file(settings.key_file, (*keys, key))
+    key = asyncio.run(_add(settings))
     words = f"{key.id.hex()} is in {settings.key_file}; copy that to all machines, then `frontage master-key rotate`"
     print_result({"key": key.id.hex(), "file": settings.key_file}, words, as_json=as_json)
 
@@ -142,6 +136,22 @@ def export(
 # The work --------------------------------------------------------------------------------------------------
 
 
+async def _add(settings: Settings) -> MasterKey:
+    """Add a key to the file, while no rotation writes it. Raises: `OperatorError`."""
+    from common.secrets import new_master_key, read_key_file, write_key_file
+
+    async with _alone(settings):
+        keys = read_key_file(settings.key_file)
+        _refuse_part(settings, keys)
+        if len(keys) > 1:
+            raise OperatorError(
+                f"{settings.key_file} has two keys already: `frontage master-key rotate` goes on with them"
+            )
+        key = new_master_key()
+        write_key_file(settings.key_file, (*keys, key))
+    return key
+
+
 async def _rotate(settings: Settings, *, keep_old: bool, grace_seconds: float) -> tuple[int, str]:
     """Seal all secrets anew. Return how many they were, and the key that seals."""
     from rich.console import Console
@@ -160,8 +170,8 @@ async def _rotate(settings: Settings, *, keep_old: bool, grace_seconds: float) -
             await _pass_time(progress, switched_at + grace_seconds - time.monotonic())
             while again := await _seal_anew(database, keyring, progress):
                 sealed += again
+        await _refuse_unreadable(database, keyring)  # first: a file may be replaced by what the database has
         await _seal_files(settings, database, keyring)
-        await _refuse_unreadable(database, keyring)
         if not keep_old:
             await _await_edges(database)
             await _retire(database, keyring)
@@ -347,7 +357,7 @@ async def _alone(settings: Settings) -> AsyncIterator[Database]:
         await check_schema(connection)
         async with rotating(connection) as is_alone:
             if not is_alone:
-                raise OperatorError("another rotation of the master key is under way")
+                raise OperatorError("the master key is being rotated, or a key added, by another command")
             yield database
 
 

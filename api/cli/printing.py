@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
@@ -44,6 +46,16 @@ def in_camel_case(answer: Any) -> Any:
 def _camel(name: str) -> str:
     first, *more = name.split("_")
     return first + "".join(map(str.capitalize, more))
+
+
+def print_list(lines: Sequence[str], *, none: str, more: str | None) -> None:
+    """Print a list line by line; on standard error the words `none` where it is empty, and `more`, the next page's."""
+    if not lines:
+        typer.echo(none, err=True)
+    for line in lines:
+        typer.echo(line)
+    if more:
+        typer.echo(f"there may be more: {more}", err=True)
 
 
 def print_result(value: Any, words: str, *, as_json: bool) -> None:

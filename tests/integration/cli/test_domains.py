@@ -61,6 +61,22 @@ def refused(env: dict[str, str], *arguments: str) -> str:
     return done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("domain list", "no enrolled domain matches"),
+        ("domain list --blocked", "no name is blocked"),
+        ("domain ended a", "no domain of the application ended in the last 30 days"),
+        ("certificate list", "no certificate in service matches"),
+        ("flow list a", "no flow matches"),
+        ("audit --kind nothing", "the audit log has no such entry"),
+    ],
+)
+def test_empty_lists_say_so_beside_an_empty_output(env: dict[str, str], command: str, words: str) -> None:
+    done = frontage.run(*command.split(), env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"{words}\n")
+
+
 async def test_domains_are_listed_in_pages_and_by_what_they_are(database: Database, env: dict[str, str]) -> None:
     await power(database, "a", *(f"a{number}.customer.test" for number in range(3)))
     await power(database, "b", "b0.customer.test")

@@ -228,6 +228,18 @@ async def test_key_can_be_added_first_and_the_old_one_kept(
     assert read_key_file(key_file) == (second,)
 
 
+async def test_no_key_is_added_while_another_command_changes_the_file(
+    database: Database, env: dict[str, str], key_file: Path
+) -> None:
+    before = key_file.read_bytes()
+    async with database.connection() as connection, envelopes.rotating(connection):
+        done = await asyncio.to_thread(frontage.run, "master-key", "add", env=env)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "by another command" in done.stderr
+    assert key_file.read_bytes() == before
+    output(env, "add")
+
+
 async def test_old_key_stays_while_something_is_damaged(
     database: Database, keyring: Keyring, env: dict[str, str], key_file: Path
 ) -> None:
@@ -280,6 +292,23 @@ async def test_a_copy_of_the_root_that_was_sealed_anew_elsewhere_becomes_that(
         kept = await internal_root.find(connection)
     assert kept is not None
     assert kept.private_key == copy.read_bytes(), "a monitor that starts has nothing to place"
+
+
+async def test_a_root_that_no_key_opens_in_the_database_either_is_left_as_it_was(
+    database: Database, env: dict[str, str], keyring: Keyring, tmp_path: Path
+) -> None:
+    copy = tmp_path / "ca" / "root.key"
+    copy.parent.mkdir()
+    copy.write_bytes(load_keyring(tmp_path / "former.key", create=True).seal(b"root", "ca/root-key"))
+    (copy.parent / "root.pem").write_text("the certificate")
+    unreadable = load_keyring(tmp_path / "other.key", create=True).seal(b"root", "ca/root-key")
+    async with database.transaction() as connection:
+        await internal_root.keep(connection, internal_root.SealedRoot("the certificate", unreadable))
+    before = copy.read_bytes()
+    done = frontage.run("master-key", "rotate", *NO_GRACE, env=env)
+    assert done.returncode == 1
+    assert "1 in internal_root.private_key" in done.stderr
+    assert copy.read_bytes() == before
 
 
 async def test_edge_that_has_not_applied_it_keeps_the_old_key(
