@@ -50,6 +50,7 @@ def test_rfc9113_8_1_trailers_are_malformed_by_the_rules_of_fields(client: Machi
 def test_rfc9113_8_1_response_before_the_requests_end_is_followed_by_a_reset_without_error(client: Machine) -> None:
     client.post()
     respond(client, 1, 10)
+    assert [frame.kind for frame in client.take()] == [HEADERS, DATA]  # in one write, curl 7.88 drops the response
     client.take()
     assert client.reset_code(1) == ErrorCode.NO_ERROR
     assert client.made[1].code is None
