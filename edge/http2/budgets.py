@@ -52,12 +52,13 @@ ALLOWANCES: Final = (
     Allowance("pings", 500, 4),
     Allowance("settings", 100, 1),
     Allowance("empty_data", 500, 4),
-    Allowance("window_updates", 1_000, 8),  # and as many as there were DATA frames (`spend`'s `earned`)
+    Allowance("window_updates", 1_000, 8),  # and `earned_updates`
     Allowance("priorities", 500, 8),
     Allowance("ignored_frames", 500, 1),
 )
 MAX_CONTINUATIONS: Final = 8  # of a block: one of 32 KB has two
 MAX_UNREAD_ANSWER_BYTES: Final = 65_536
+_BYTES_AN_UPDATE: Final = 1_024
 NAMES: Final = (
     *(allowance.name for allowance in ALLOWANCES),
     "continuations",
@@ -66,6 +67,15 @@ NAMES: Final = (
     "unread_answers",
     "slow_heads",
 )
+
+
+def earned_updates(sent_pieces: int, sent_bytes: int) -> int:
+    """Return how many WINDOW_UPDATE frames the content that was sent allows.
+
+    Mint opens both windows for each DATA frame; Go's net/http for each 4 KB that are read, if its reader's buffer is
+    small. A frame that the client's own window cuts short earns by its octets only.
+    """
+    return 2 * sent_pieces + sent_bytes // _BYTES_AN_UPDATE
 
 
 class Budgets:

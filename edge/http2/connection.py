@@ -351,14 +351,15 @@ class Http2Connection(RequestStreams):
         """Take a WINDOW_UPDATE frame (§6.9)."""
         if len(payload) != 4:
             raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "WINDOW_UPDATE of another length than 4")
-        self._budgets.spend(budgets.WINDOW_UPDATES, self._output.data_frames)
+        output = self._output
+        self._budgets.spend(budgets.WINDOW_UPDATES, budgets.earned_updates(output.sent_pieces, output.sent_bytes))
         increment = frames.read_word(payload)[0] & LAST_STREAM
         if not stream_id:
             if not increment:
                 raise ConnectionFailed(_PROTOCOL, "WINDOW_UPDATE by 0")
-            if self._output.window + increment > frames.MAX_WINDOW:
+            if output.window + increment > frames.MAX_WINDOW:
                 raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "the connection's window is too large")
-            self._output.open_window(increment)
+            output.open_window(increment)
             return
         if stream_id > self.last_stream_id:
             raise ConnectionFailed(_PROTOCOL, "WINDOW_UPDATE on a stream that is not open")

@@ -56,10 +56,11 @@ class Output:
     """Keeps what one connection has to send. Made and fed by it.
 
     `window` is the connection's; `held_bytes` are those of all streams, of which `queued` have something to send.
-    `control` are whole frames that go before the streams' (`add_whole`).
+    `control` are whole frames that go before the streams' (`add_whole`). `sent_pieces` are those sent to their end.
     """
 
     __slots__ = (
+        "_granted",
         "_is_first_block",
         "_on_end",
         "_queues",
@@ -67,9 +68,9 @@ class Output:
         "_starved",
         "control",
         "control_bytes",
-        "data_frames",
         "held_bytes",
         "queued",
+        "sent_pieces",
         "window",
     )
 
@@ -82,10 +83,16 @@ class Output:
         self.control_bytes = 0
         self.window = frames.DEFAULT_WINDOW
         self.held_bytes = 0
-        self.data_frames = 0
+        self.sent_pieces = 0
+        self._granted = frames.DEFAULT_WINDOW  # by the client, for the connection
         self._queues: tuple[list[Stream], ...] = tuple([] for _ in range(URGENCIES))
         self.queued = 0
         self._starved: list[Stream] = []  # stopped by the connection's window
+
+    @property
+    def sent_bytes(self) -> int:
+        """Return how much content was sent."""
+        return self._granted - self.window
 
     def add_control(self, frame: bytes) -> None:
         """Queue a frame that goes before all content."""
@@ -146,7 +153,7 @@ class Output:
                 data,
             )
             self.window -= size
-            self.data_frames += 1
+            self.sent_pieces += 1
         if not at_once:
             self.control += pieces
             self._room -= size
@@ -163,6 +170,7 @@ class Output:
     def open_window(self, increment: int) -> None:
         """Enlarge the connection's window."""
         self.window += increment
+        self._granted += increment
         if self.window > 0 and self._starved:
             starved, self._starved = self._starved, []
             for stream in starved:
@@ -243,6 +251,7 @@ class Output:
                 stream.pending_from = start + size
             else:
                 size = left
+                self.sent_pieces += 1
                 if start:
                     data = memoryview(piece)[start:]
                     stream.pending_from = 0
@@ -251,7 +260,6 @@ class Output:
             stream.state = advance(stream.state, DATA_SENT_END if is_last else DATA_SENT)
             out.append(frames.header(frames.DATA, frames.END_STREAM if is_last else 0, stream.id, size))
             out.append(data)
-            self.data_frames += 1
             self.window -= size
             stream.send_window -= size
             written += size

@@ -20,6 +20,7 @@ from edge.http2.frames import (
 from edge.http2.hpack import string
 from edge.http2.output import HIGH_BYTES, LOW_BYTES, MAX_HELD_BYTES
 from edge.http2.request_streams import MAX_FIELDS
+from tests.unit.edge.http2.conformance import respond
 from tests.unit.edge.http2.machine import GET, POST, Machine
 
 PATIENCE = 20_000
@@ -154,6 +155,41 @@ def test_window_update_flood_cve_2019_9511(stream_id: int) -> None:
     client.request()
     assert until_end(client, [frames.window_update(stream_id, 1)]) == allowed("window_updates")
     assert client.budget == "window_updates"
+
+
+def test_data_dribble_cve_2019_9511() -> None:
+    client = Machine().start((frames.INITIAL_WINDOW_SIZE, 0))
+    client.request()
+    respond(client, 1, 60_000)
+    assert until_end(client, [frames.window_update(1, 1)]) <= allowed("window_updates") + 10
+    assert client.budget == "window_updates"
+
+
+@pytest.mark.parametrize("each", [4_096, 2**31 - 1])
+def test_windows_opened_for_each_few_octets_that_came_are_not_a_flood(each: int) -> None:
+    client = Machine().start()
+    client.request()
+    stream = client.made[1]
+    client.connection.send_head(stream, b"\x88")
+    for _ in range(1_500):  # each is more than one DATA frame
+        client.connection.send_data(stream, bytes(20_000))
+        for frame in filter(lambda frame: frame.kind == DATA, client.take()):
+            for at in range(0, len(frame.payload), each):
+                size = len(frame.payload[at : at + each])
+                client.feed(frames.window_update(0, size) + frames.window_update(1, size))
+    assert client.failure is None
+
+
+def test_windows_opened_for_each_small_frame_are_not_a_flood() -> None:
+    client = Machine().start()
+    client.request()
+    stream = client.made[1]
+    client.connection.send_head(stream, b"\x88")
+    for _ in range(3_000):
+        client.connection.send_data(stream, b"data: an event\n\n")
+        client.take()
+        client.feed(frames.window_update(0, 16) + frames.window_update(1, 16))
+    assert client.failure is None
 
 
 @pytest.mark.parametrize(
