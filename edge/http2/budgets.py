@@ -56,7 +56,7 @@ ALLOWANCES: Final = (
     Allowance("priorities", 500, 8),
     Allowance("ignored_frames", 500, 1),
 )
-MAX_CONTINUATIONS: Final = 8  # of a block: one of 32 KB has two
+MAX_CONTINUATIONS: Final = 8  # of a block: one of 128 KB has eight
 MAX_UNREAD_ANSWER_BYTES: Final = 65_536
 _BYTES_AN_UPDATE: Final = 1_024
 NAMES: Final = (

@@ -77,7 +77,7 @@ class Http2Connection(RequestStreams):
         self._unread = b""  # whole frames, left for the next call
         self._has_settings = False
         self.is_between_frames = False  # all that came is read, and ended with a whole frame or header block
-        self._block = BlockAssembly(max_head_bytes)
+        self._block = BlockAssembly(self._max_block_bytes)
         self._output.add_control(
             frames.settings(
                 (

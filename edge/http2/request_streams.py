@@ -33,7 +33,7 @@ MAX_FIELDS: Final = 256  # of a block; Cookie comes in many
 _BLOCK_STEPS: Final = 16
 _FIELD_STEPS: Final = 2
 _FEW_FIELDS: Final = 32  # which are no more than 4 KB each, or as many octets as came
-_MAX_UNFOLDED: Final = 4  # times the largest head, after decompression; up to that, the response is 431
+_MAX_BLOCK: Final = 4  # times the largest head, before and after decompression; up to that, the response is 431
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class RequestStreams(OpenStreams):
         self._early_priorities: dict[int, bytes] = {}
         self._initial_window = frames.DEFAULT_WINDOW  # of what is sent
         self._like: _LastRequest | None = None
-        self._max_block_bytes = max_head_bytes
+        self._max_block_bytes = _MAX_BLOCK * max_head_bytes
         self._steps_left = 0
 
     def _on_block(self, stream_id: int, block: bytes, ends: bool) -> None:
@@ -92,7 +92,7 @@ class RequestStreams(OpenStreams):
         self._steps_left -= _BLOCK_STEPS + _FIELD_STEPS * len(fields)
         if len(fields) > _FEW_FIELDS:
             self._steps_left -= _FIELD_STEPS * len(fields)  # no browser's: all of them may be new
-            if sum(map(size_of, fields)) > _MAX_UNFOLDED * self._max_block_bytes:
+            if sum(map(size_of, fields)) > self._max_block_bytes:
                 raise budgets.exceeded("header_bytes")
         if stream_id <= self.last_stream_id:
             self._on_trailers(stream_id, fields, ends=ends)

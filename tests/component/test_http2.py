@@ -74,6 +74,7 @@ REFUSED: dict[str, tuple[Fields, bytes | None]] = {
     "a long target": (get(b"/" + b"a" * 9000), None),
     "many fields": (get(b"/", *((b"x-%d" % n, b"1") for n in range(150))), None),
     "a large head": (get(b"/", *((b"x-%d" % n, b"v" * 3000) for n in range(12))), None),
+    "a head of 100 KB": (get(b"/", (b"cookie", b"a=VkcTz5" * 12_500)), None),
     "TRACE": (get(method=b"TRACE"), None),
     "an expectation": (post(b"/", (b"expect", b"more"), (b"content-length", b"2")), b"ok"),
     "two lengths": (post(b"/", (b"content-length", b"2"), (b"content-length", b"3")), b"ok"),
