@@ -164,7 +164,7 @@ class RequestSteps:
     def _rewrite_by_template(self) -> None:
         head, route, date_field = self._heads[0], self._forwards[0].route, self._worker.date_field
         for raw in self._answer_heads:
-            self._answer_template.rewrite(raw, head, route, b"http", date_field, keep_alive=True)
+            self._answer_template.rewrite(raw, head, route, b"http", date_field, True)
 
     def _whole_varied(self) -> None:
         for raw, answer in zip(self._raws, _ANSWERS, strict=True):

@@ -7,13 +7,16 @@ from email.utils import formatdate
 from functools import lru_cache
 from typing import Final
 
+START: Final = b"\r\nDate: "
+"""Stands before the date in a block of fields."""
+
 _DATE: Final = re.compile(rb"\r\ndate:", re.IGNORECASE)
 
 
 @lru_cache(maxsize=2)
 def date_field(unix_seconds: int) -> bytes:
     """Return ``\\r\\nDate: …``, as a block of fields."""
-    return b"\r\nDate: " + formatdate(unix_seconds, usegmt=True).encode()
+    return START + formatdate(unix_seconds, usegmt=True).encode()
 
 
 def has_date(block: bytes) -> bool:

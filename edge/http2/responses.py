@@ -6,7 +6,7 @@ Fields that differ from head to head (dates, tags, cookies) are not remembered f
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from edge.http2 import hpack
 
@@ -14,10 +14,12 @@ _MAX_LINES: Final = 2048
 _MAX_LINE_BYTES: Final = 256  # of a line, or a name, that is remembered
 _MAX_NAMES: Final = 512
 _MAX_FORMS: Final = 256
+_MAX_FILLED: Final = 512  # forms for values of certain lengths
 _MAX_VALUES: Final = 64  # remembered of each name
 # §8.2.2: fields of a connection of HTTP/1.1 have no meaning.
 _DROPPED: Final = frozenset((b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"))
 _STATUS_AT: Final = slice(9, 12)  # of ``HTTP/1.1 200 OK``
+_strip: Final = bytes.strip
 _SHORT: Final = [bytes((length,)) for length in range(0x7F)]  # §5.1 of RFC 7541
 
 
@@ -31,23 +33,14 @@ class _Name:
         self.values_left = _MAX_VALUES
 
 
-class _Form(NamedTuple):
-    """A head with gaps, coded: a format for the length of each value and the value.
-
-    `lines_at` are the values that are whole lines. Without a text, a field that has a value is dropped.
-    """
-
-    text: bytes
-    lines_at: list[int]
-
-
 class HeadEncoder:
     """Encodes heads for a worker's connections: remembers up to 2,048 lines and 512 names of 256 bytes."""
 
-    __slots__ = ("_forms", "_lines", "_names")
+    __slots__ = ("_filled", "_forms", "_lines", "_names")
 
     def __init__(self) -> None:
-        self._forms: dict[bytes, _Form] = {}
+        self._forms: dict[bytes, list[bytes]] = {}
+        self._filled: dict[tuple[bytes | int, ...], bytes] = {}  # by the form and the lengths
         self._lines: dict[bytes, bytes] = {}
         self._names: dict[bytes, _Name] = {}
 
@@ -64,47 +57,44 @@ class HeadEncoder:
         return self._remember(line, coded) if len(line) <= _MAX_LINE_BYTES else coded  # its phrase is the origin's
 
     def fill(self, form: bytes, values: tuple[bytes, ...]) -> bytes:
-        """Return the block of the head ``form % values``; each value is a field's, or lines behind a CR LF."""
-        coded = self._forms.get(form)
-        text, lines_at = coded if coded is not None else self._form(form, values)
-        if not text:
-            return self.head(form % values)
-        lengths, parts = _SHORT, []
-        try:
-            for value in values:
-                stripped = value.strip()  # of blanks: other white space stands in no value
-                parts.append(lengths[len(stripped)])
-                parts.append(stripped)
-        except IndexError:
-            parts = [part for value in values for part in (hpack.string(value.strip()), b"")]
-        for at in lines_at:
-            line = values[at]
-            parts[2 * at : 2 * at + 2] = self._lines.get(line) or self._remember(line, self.trailers(line)), b""
-        return text % (*parts,)
+        """Return the block of the head ``form % values``; each value is a field's."""
+        values = tuple(map(_strip, values))  # of blanks: other white space stands in no value
+        text = self._filled.get((form, *map(len, values)))
+        return text % values if text is not None else self._fill_anew(form, values)
 
-    def _form(self, form: bytes, values: tuple[bytes, ...]) -> _Form:
+    def _fill_anew(self, form: bytes, values: tuple[bytes, ...]) -> bytes:
+        """Return what `fill` does; values of the same lengths then only need to be put between the coded parts."""
+        parts = self._forms.get(form)
+        if parts is None:
+            parts = self._code(form, len(values))
+        if not parts:
+            return self.head(form % values)
+        lengths = [*(hpack.integer(len(value), 7) for value in values), b""]
+        text = b"%b".join((part + length).replace(b"%", b"%%") for part, length in zip(parts, lengths, strict=True))
+        if len(self._filled) >= _MAX_FILLED:
+            self._filled.clear()
+        self._filled[form, *map(len, values)] = text
+        return text % values
+
+    def _code(self, form: bytes, gaps: int) -> list[bytes]:
+        """Return the constant parts of a form, coded; nothing where a field that has a value is dropped."""
         if len(self._forms) >= _MAX_FORMS:
             self._forms.clear()
-        lines_at = [at for at, value in enumerate(values) if value[:1] == b"\r"]
-        parts = self._parts((form % ((b"\0",) * len(values))).removesuffix(b"\r\n\r\n").split(b"\0"), lines_at)
-        coded = self._forms[form] = _Form(b"%b%b".join(part.replace(b"%", b"%%") for part in parts), lines_at)
-        return coded
-
-    def _parts(self, texts: list[bytes], lines_at: list[int]) -> list[bytes]:
-        """Return the constant parts between the values, coded; nothing where a field that has a value is dropped."""
+        texts = (form % ((b"\0",) * gaps)).removesuffix(b"\r\n\r\n").split(b"\0")
         status_line = texts[0].partition(b"\r\n")[0]
         texts[0] = texts[0].removeprefix(status_line)
-        parts = []
-        for at, text in enumerate(texts[:-1]):
-            before, start = text, b""
-            if at not in lines_at:
-                before, _, name = text.rpartition(b"\r\n")
-                start = self._name(name.partition(b":")[0]).start
-                if not start:
-                    return []
-            parts.append(self.trailers(before) + start)
-        parts.append(self.trailers(texts[-1]))
-        parts[0] = hpack.field_literal(b":status", status_line[_STATUS_AT]) + parts[0]
+        parts = [hpack.field_literal(b":status", status_line[_STATUS_AT])]
+        for text in texts[:-1]:
+            before, _, name = text.rpartition(b"\r\n")
+            start = self._name(name.partition(b":")[0]).start
+            if not start:
+                parts.clear()
+                break
+            parts[-1] += self.trailers(before) + start
+            parts.append(b"")
+        else:
+            parts[-1] += self.trailers(texts[-1])
+        self._forms[form] = parts
         return parts
 
     def trailers(self, block: bytes) -> bytes:

@@ -218,14 +218,14 @@ class BufferedExchange(Exchange):
         else:
             super().on_deadline()
 
-    def _end(self, ending: Ending, *, reusable: bool = False) -> None:
+    def _end(self, ending: Ending, reusable: bool = False) -> None:
         is_sent = self._is_sent
         self._stop_sending()
         if self._moving is not None:
             self._moving.cancel()
             self._moving = None
         self._release()
-        super()._end(ending, reusable=reusable and is_sent)
+        super()._end(ending, reusable and is_sent)
 
     def _stop_sending(self) -> None:
         if self._sending is not None:

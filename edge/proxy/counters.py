@@ -38,23 +38,22 @@ class Http2Counters:
     `ends` counts connections that their clients' faults ended, by the exceeded budget or the code of the error.
     """
 
-    __slots__ = ("accepted", "ends", "exchanges")
+    __slots__ = ("accepted", "ends")
 
     def __init__(self) -> None:
         self.accepted = 0
-        self.exchanges = 0
         self.ends: dict[str, int] = dict.fromkeys(HTTP2_BUDGETS, 0)
 
     def ended(self, reason: str) -> None:
         """Count a connection that GOAWAY ended with an error."""
         self.ends[reason] = self.ends.get(reason, 0) + 1
 
-    def families(self) -> list[Family]:
-        """Return the counts."""
+    def families(self, exchanges: int) -> list[Family]:
+        """Return the counts, with that of exchanges, which is the domains' sum."""
         ends: dict[Labels, list[float]] = {(reason,): [float(count)] for reason, count in self.ends.items()}
         return [
             Family.of("frontage_edge_http2_accepted", "Connections that speak HTTP/2.", "counter", self.accepted),
-            Family.of("frontage_edge_http2_exchanges", "Exchanges over HTTP/2.", "counter", self.exchanges),
+            Family.of("frontage_edge_http2_exchanges", "Exchanges over HTTP/2.", "counter", exchanges),
             Family(
                 "frontage_edge_http2_ends",
                 "HTTP/2 connections ended for an error of the client, by exceeded budget or error code.",
@@ -122,11 +121,6 @@ class ExchangeCounters:
             counts[CLIENT_ERRORS if status < 500 else SERVER_ERRORS] += 1
         return counts
 
-    def http2_exchange(self, exchange: Exchange) -> None:
-        """Count a finished exchange with a client of HTTP/2."""
-        self.http2.exchanges += 1
-        self.exchange(exchange)[HTTP2] += 1
-
     def _count_late_response(self, exchange: Exchange, bucket: int, seconds: float) -> int:
         """Count an exchange whose response did not come with its head, or not at all.
 
@@ -171,7 +165,7 @@ class ExchangeCounters:
                 "counter",
                 self._client_disconnects,
             ),
-            *self.http2.families(),
+            *self.http2.families(totals[HTTP2]),
             *self._latency_families(totals),
             Family.of("frontage_edge_bytes_down", "Bytes of exchanges to clients.", "counter", totals[BYTES_DOWN]),
             Family.of("frontage_edge_bytes_up", "Bytes of bodies to origins.", "counter", self._bytes_up),

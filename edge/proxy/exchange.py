@@ -125,7 +125,7 @@ class Exchange(ResponseRelay):
         elif in_order and self._response_body is not None and (last := self._response_body.end()) is not None:
             if last:
                 self.client.write(last)
-            self._complete(reusable=False)
+            self._complete(False)
         else:
             self._break_off()
 
@@ -201,7 +201,7 @@ class Exchange(ResponseRelay):
 
     # The end ----------------------------------------------------------------------------------------------
 
-    def _complete(self, *, reusable: bool) -> None:
+    def _complete(self, reusable: bool) -> None:
         """End the exchange: the response went down to its last byte. `reusable`: none came beyond it."""
         answer, upstream = self._response, self._upstream
         assert answer is not None
@@ -209,7 +209,7 @@ class Exchange(ResponseRelay):
             upstream.note_unsolicited_bytes()
         is_whole = self.request_is_complete
         ending = COMPLETE if is_whole and self._client_keeps_alive else LAST
-        self._end(ending, reusable=reusable and is_whole and answer.keep_alive)
+        self._end(ending, reusable and is_whole and answer.keep_alive)
 
     def _fail_with(self, refusal: ErrorResponse, reason: str = "") -> None:
         self.reason = reason
@@ -224,7 +224,7 @@ class Exchange(ResponseRelay):
         self.failure = CUT_OFF
         self._end(BROKEN_OFF_BY_RESET if body is not None and body.ends_by_close else BROKEN_OFF)
 
-    def _end(self, ending: Ending, *, reusable: bool = False) -> None:
+    def _end(self, ending: Ending, reusable: bool = False) -> None:
         """End the exchange, once. `reusable`: whether the upstream connection can serve another."""
         phase = self.phase
         self.phase = phase.on_end

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final, cast
 
 from common.logs import get_logger
+from common.traffic import HTTP2
 from edge.http import request, request_ids
 from edge.http.error_responses import HEAD_TOO_LARGE, ErrorResponse, Rejected
 from edge.http.request import RequestHead
@@ -145,7 +146,7 @@ class Http2ClientConnection(Http2Writing):
             self._defer()
         uploading = http2.uploading_stream
         if isinstance(uploading, Http2Stream):  # a slow upload is not a stalled one
-            self.set_body_deadline(uploading)
+            uploading.wait_for_client()
         if not http2.is_in_head:
             self._head_deadline = NEVER
         elif self._head_deadline == NEVER:
@@ -203,7 +204,7 @@ class Http2ClientConnection(Http2Writing):
             if stream.deadline >= now or stream.state is CLOSED:  # so since the turn in which it was late
                 continue
             if self._is_full:  # the client reads, if slowly
-                self.set_body_deadline(stream)
+                stream.wait_for_client()
             else:
                 stream.on_deadline()
         if len(streams) > OVERDUE_AT_ONCE:
@@ -232,7 +233,7 @@ class Http2ClientConnection(Http2Writing):
     def open_stream(self, stream_id: int, send_window: int) -> Stream:
         """Make a stream that the client opens."""
         self._idle_deadline = NEVER
-        return Http2Stream(self, stream_id, send_window)
+        return Http2Stream(self, self._worker, stream_id, send_window)
 
     def on_failure(self, streams: list[Stream]) -> None:
         """Cancel the exchanges of streams that the connection's failure closed."""
@@ -331,7 +332,7 @@ class Http2ClientConnection(Http2Writing):
     def _wait(self, stream: Http2Stream) -> None:
         self._http2.pause(stream)
         self.waiting.append(stream)
-        self.set_stream_deadline(stream, self._worker.exchanges.timeouts.origin)
+        stream.set_deadline(self._worker.exchanges.timeouts.origin)
 
     def on_stream_free(self) -> None:
         """Start an exchange that waits: another is over."""
@@ -359,7 +360,7 @@ class Http2ClientConnection(Http2Writing):
         """Count a finished exchange, and write its line of the access log."""
         self._running -= stream.has_started
         worker = self._worker
-        worker.counters.http2_exchange(exchange)
+        worker.counters.exchange(exchange)[HTTP2] += 1
         if is_logged and worker.access_log is not None:
             self._log(exchange.status, exchange.head, stream.request_id, stream.bytes_down, exchange)
 

@@ -18,6 +18,7 @@ from edge.proxy.exchange_states import BODY, CANCELLED, COMPLETE, LAST, REFUSED,
 
 if TYPE_CHECKING:
     from edge.proxy.http2_connection import Http2ClientConnection
+    from edge.proxy.worker_context import WorkerContext
 
 _TEXT: Final = ord("H")  # begins a head of HTTP/1.1: a block begins with a status, by RFC 7541 §6.1 or §6.2.2
 _NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no response was written for
@@ -32,20 +33,22 @@ class Http2Stream(Stream):
         "_content",
         "_early",
         "_missing",
+        "_worker",
         "bytes_down",
         "deadline",
         "exchange",
         "fill_head",
         "given_id",
         "has_started",
+        "scheme",
         "unsent_bytes",
     )
 
-    scheme = b"https"
-
     _block: bytes  # the head of a whole response, while `_content` is kept
 
-    def __init__(self, connection: Http2ClientConnection, stream_id: int, send_window: int) -> None:
+    def __init__(
+        self, connection: Http2ClientConnection, worker: WorkerContext, stream_id: int, send_window: int
+    ) -> None:
         # A stream's, as `Stream` begins: its constructor would cost every request a call more.
         self.id = stream_id
         self.state = IDLE
@@ -60,6 +63,8 @@ class Http2Stream(Stream):
         self.urgency = 3
         # the exchange's client's
         self._connection = connection
+        self._worker = worker
+        self.scheme = b"https"
         self.fill_head = connection.fill_head  # which makes a block
         self._early: list[bytes] | None = None  # content that came before the exchange started
         self._content: bytes | None = None  # of a whole response, until the exchange has ended
@@ -170,7 +175,7 @@ class Http2Stream(Stream):
             return
         connection.send_block(self, block, data)
         if self.is_full:
-            self._wait_for_client(exchange)
+            self._pause_origin(exchange)
 
     write_last = write_head
 
@@ -180,9 +185,14 @@ class Http2Stream(Stream):
         was_full = self.is_full
         self._connection.send_data(self, data)
         if self.is_full and not was_full and self.exchange is not None:
-            self._wait_for_client(self.exchange)
+            self._pause_origin(self.exchange)
 
-    def _wait_for_client(self, exchange: Exchange) -> None:
+    def wait_for_client(self) -> None:
+        """Wait for the client to take more of the response."""
+        self.unsent_bytes = self.pending_bytes
+        self.set_deadline(self._worker.exchanges.timeouts.body)
+
+    def _pause_origin(self, exchange: Exchange) -> None:
         self.unsent_bytes = self.pending_bytes
         exchange.on_client_full()
 
@@ -200,7 +210,10 @@ class Http2Stream(Stream):
 
     def set_deadline(self, seconds: float) -> None:
         """Set the deadline of the request."""
-        self._connection.set_stream_deadline(self, seconds)
+        connection = self._connection
+        self.deadline = deadline = self._worker.now + seconds
+        first = connection.deadline
+        connection.deadline = deadline if deadline < first else first  # `min` would cost a call
 
     def forget_request(self) -> None:
         """Decide upon the same request anew when it comes again."""
@@ -245,7 +258,7 @@ class Http2Stream(Stream):
         connection, exchange = self._connection, self.exchange
         if self.pending_bytes:
             if self.unsent_bytes != self.pending_bytes:
-                connection.set_body_deadline(self)
+                self.wait_for_client()
             else:
                 connection.reset(self, ErrorCode.CANCEL)
                 self.on_reset(ErrorCode.CANCEL)

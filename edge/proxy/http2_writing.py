@@ -126,7 +126,7 @@ class Http2Writing(AcceptedConnection):
         else:
             self.flush_soon()
         if stream.pending_bytes:
-            self.set_body_deadline(stream)
+            stream.wait_for_client()
 
     def reset(self, stream: Http2Stream, code: ErrorCode) -> None:
         """End a stream early."""
@@ -142,15 +142,3 @@ class Http2Writing(AcceptedConnection):
         self._http2.resume(stream)
         if self._http2.has_output:
             self.flush_soon()
-
-    # Deadlines --------------------------------------------------------------------------------------------
-
-    def set_stream_deadline(self, stream: Http2Stream, seconds: float) -> None:
-        """Have `Http2Stream.on_deadline` called in so many seconds."""
-        stream.deadline = deadline = self._worker.now + seconds
-        self.deadline = deadline if deadline < self.deadline else self.deadline  # `min` would cost a call
-
-    def set_body_deadline(self, stream: Http2Stream) -> None:
-        """Wait for the client to take more of a response."""
-        stream.unsent_bytes = stream.pending_bytes
-        self.set_stream_deadline(stream, self._worker.exchanges.timeouts.body)

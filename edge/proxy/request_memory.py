@@ -32,6 +32,7 @@ from edge.routing.respond import Forward, is_too_large
 from edge.routing.route import Route
 
 _NEVER: Final = -1
+_is_ordinary: Final = ORDINARY_TARGET.fullmatch
 _DOT: Final = ord(".")
 _MAX_LENGTH_DIGITS: Final = 18
 _MAX_LENGTHS: Final = 64  # of uploads with the same fields
@@ -133,7 +134,7 @@ class RequestMemory:
             known is None
             or self.generation != recent.routes.generation
             or size > recent.max_bytes
-            or (kept is None and ORDINARY_TARGET.fullmatch(target) is None)
+            or (kept is None and _is_ordinary(target) is None)
             or (_DOT in target and target.startswith(WELL_KNOWN))
         ):
             return False

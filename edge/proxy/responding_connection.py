@@ -16,12 +16,11 @@ from edge.routing.respond import Reply
 class RespondingConnection(AcceptedConnection):
     """Writes the responses of one connection. `edge.proxy.client_connection` reads its requests."""
 
-    __slots__ = ("_request_id", "bytes_down")
-
-    fill_head = staticmethod(operator.mod)
+    __slots__ = ("_request_id", "bytes_down", "fill_head")
 
     def __init__(self, worker: WorkerContext, *, secure: bool) -> None:
         super().__init__(worker, secure=secure)
+        self.fill_head = operator.mod
         # the request's
         self.bytes_down = 0
         self._request_id = ""  # where requests have one

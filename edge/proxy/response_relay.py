@@ -149,14 +149,12 @@ class ResponseRelay(RequestRelay):
 
     def _rewrite_by(self, template: ResponseTemplate, raw: bytes) -> tuple[ResponseHead, bytes] | None:
         """Return the response and its rewritten head; None where the template does not read it."""
-        if raw[template.tail] != template.end or raw[template.lead] != template.beginning:
-            return None
         head, keep_alive, date_field = self.head, self._client_keeps_alive, self._context.date_field
         if template.is_redirect and head.target[1:2] in (b"", b"?"):  # `_request_other_root` may have to
             return None
         client, route = self.client, self.route
         fill = client.fill_head if route.response_policy is None else operator.mod  # fields are added to text
-        return template.rewrite(raw, head, route, client.scheme, date_field, fill, keep_alive=keep_alive)
+        return template.rewrite(raw, head, route, client.scheme, date_field, keep_alive, fill)
 
     def _rewrite(
         self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection | None, *, keep_alive: bool
@@ -219,7 +217,7 @@ class ResponseRelay(RequestRelay):
                 self.client.write_head(sent, data)
             else:
                 self.client.write_last(sent, data)
-            self._complete(reusable=True)
+            self._complete(True)
             return
         self.phase = self.phase.on_respond
         self.answered_at = self._context.time()
@@ -255,7 +253,7 @@ class ResponseRelay(RequestRelay):
         if body.is_complete:
             if body.trailers:
                 self.client.write_trailers(body.trailers)
-            self._complete(reusable=not body.has_excess)
+            self._complete(not body.has_excess)
         elif body.has_more or len(data) >= BYTES_AT_ONCE:
             self._defer()
 
@@ -314,7 +312,7 @@ class ResponseRelay(RequestRelay):
 
     # By `Exchange` ----------------------------------------------------------------------------------------
 
-    def _complete(self, *, reusable: bool) -> None:
+    def _complete(self, reusable: bool) -> None:
         """End the exchange: the response went down to its last byte. `reusable`: none came beyond it."""
         raise NotImplementedError
 

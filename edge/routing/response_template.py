@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from edge.http.head_pattern import HeadPattern, with_gaps
+from edge.http import dates
+from edge.http.head_pattern import VALUE, HeadPattern, with_gaps
 from edge.http.request import RequestHead
 from edge.http.response import ResponseHead
 from edge.routing import cookies, mapping
@@ -22,6 +23,10 @@ from edge.routing.response_rewriting import asked_from, connection_lines, framin
 from edge.routing.route import Route
 
 _MAX_VALUES: Final = 16
+_MAX_PLACES: Final = 4
+_PLACE_BYTES: Final = 150  # what the place of a value takes up
+_PLACED_OF: Final = 4  # one head in so many whose places were not known
+_DATE_AT: Final = slice(len(dates.START), None)
 # What mapped attributes of cookies may take up, with and without a domain each; when it is reached, they are forgotten.
 MAX_ATTRIBUTE_BYTES: Final = 1_200
 _ATTRIBUTE_BYTES: Final = 200  # what one takes up besides the bytes as received and as mapped
@@ -47,11 +52,14 @@ class ResponseTemplate(HeadPattern):
         "_is_dated",
         "_length_at",
         "_mapped",
+        "_places",
         "_route",
+        "_until_placed",
         "_with_domain",
         "is_for_head",
         "is_redirect",
         "is_repeatable",
+        "places_bytes",
         "varying",
     )
 
@@ -65,11 +73,14 @@ class ResponseTemplate(HeadPattern):
         self._mapped = [(at, name) for at, name in enumerate(lines.names) if mapping.is_mapped(name)]
         self.is_repeatable: Final = self._is_dated and not self._mapped  # as `RewrittenHead` states it
         self._length_at = lines.names.index(_LENGTH) if _LENGTH in self.varying else None
+        self._places: dict[int, Callable[[bytes], tuple[bytes, ...]]] = {}  # where heads of a length have values
+        self._until_placed = 1
+        self.places_bytes: Final = _MAX_PLACES * _PLACE_BYTES * (len(lines.names) + 1)  # taken up in the end
         self._route: Route | None = None  # that attributes of cookies were mapped for, with the authority
         self._authority = b""
         self._attributes: dict[bytes, bytes] = {}
         self._with_domain: dict[bytes, bytes] = {}
-        kept = with_gaps(lines.forwarded) + (b"" if self._is_dated else b"%b")
+        kept = with_gaps(lines.forwarded) + (b"" if self._is_dated else dates.START + b"%b")
         if self._length_at is None:
             kept += _escaped(framing_lines(answer, request))
         else:
@@ -108,23 +119,27 @@ class ResponseTemplate(HeadPattern):
         route: Route,
         scheme: bytes,
         date_field: Callable[[], bytes],
-        fill: Callable[[bytes, tuple[bytes, ...]], bytes] = operator.mod,
-        *,
         keep_alive: bool,
+        fill: Callable[[bytes, tuple[bytes, ...]], bytes] = operator.mod,
     ) -> tuple[ResponseHead, bytes] | None:
         """Return the response, and its head as the client gets it; None for a head that must be parsed.
 
         `raw` is without the empty line. `fill` makes the head of a format and the values for it; where `is_repeatable`,
         it is the text of HTTP/1.1.
         """
-        values = self.read(raw)
-        if values is None:
+        place = self._places.get(len(raw))
+        values = place(raw) if place is not None else None
+        if values is None or self._head % values != raw:
+            values = self._find_values(raw)
+            if values is None:
+                return None
+        elif (content := b"".join(values)).translate(VALUE) != content:
             return None
         answer = self._answer
         if self._mapped:
             values = tuple(self._map(values, request, route, scheme))
         if not self._is_dated:
-            values = (*values, date_field())
+            values = (*values, date_field()[_DATE_AT])
         at = self._length_at
         if at is not None:
             length = values[at]
@@ -136,6 +151,20 @@ class ResponseTemplate(HeadPattern):
                 answer = ResponseHead(answer.status, answer.status_line, size, b"", answer.keep_alive, b"", b"")
         form = self._form if keep_alive else self._form.removesuffix(self._endings[0]) + self._endings[1]
         return answer, form % values if self.is_repeatable else fill(form, values)
+
+    def _find_values(self, raw: bytes) -> tuple[bytes, ...] | None:
+        """Return the values; of some heads, remember where others as long have theirs, mostly."""
+        if raw[self.tail] != self.end or raw[self.lead] != self.beginning:
+            return None
+        values = self.read(raw)
+        if values is not None and len(values) > 1:
+            self._until_placed -= 1
+            if not self._until_placed:
+                self._until_placed = _PLACED_OF
+                if len(self._places) >= _MAX_PLACES:
+                    self._places.clear()
+                self._places[len(raw)] = self.places(values)
+        return values
 
     def _map(self, values: tuple[bytes, ...], request: RequestHead, route: Route, scheme: bytes) -> list[bytes]:
         mapped = list(values)

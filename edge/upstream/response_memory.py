@@ -83,7 +83,7 @@ class _Learning:
         templates.insert(0, template)
         del templates[_MAX_TEMPLATES:]
         self._template, self._varying, self._learnt_from, self._raw = template, template.varying, raw, b""
-        self.taken_bytes += _TEMPLATE_BYTES + 4 * len(raw)
+        self.taken_bytes += _TEMPLATE_BYTES + 4 * len(raw) + template.places_bytes
         if b"set-cookie" in template.varying:
             self.taken_bytes += 2 * MAX_ATTRIBUTE_BYTES
 
