@@ -1,6 +1,6 @@
 """The API's errors: one table of statuses and messages, and how any failure finds its row.
 
-Every error answers ``{"message": …, "request_id": …}``; ``code`` and ``hint`` may stand beside it. Handlers and
+Every error answers ``{"message": …, "request_id": …, "code": …}``; ``hint`` may stand beside it. Handlers and
 services raise `Refused` with a row of this table and never choose a status themselves.
 """
 
@@ -20,7 +20,7 @@ class Refusal:
 
     status: int
     message: str
-    code: str | None = None
+    code: str
 
 
 class Refused(FrontageError):
@@ -48,21 +48,21 @@ class Refused(FrontageError):
 
 
 # Everywhere
-UNAUTHORIZED: Final = Refusal(401, "Unauthorized")
-FORBIDDEN: Final = Refusal(403, "Forbidden")
-NOT_FOUND: Final = Refusal(404, "Not Found")
-METHOD_NOT_ALLOWED: Final = Refusal(405, "Method Not Allowed")
-BODY_TOO_LARGE: Final = Refusal(413, "Request body too large")
-NOT_JSON: Final = Refusal(415, "Unsupported Media Type")
-TOO_MANY_REQUESTS: Final = Refusal(429, "Too Many Requests")
-KEY_RUNNING: Final = Refusal(409, "A request with this Idempotency-Key is running")
-KEY_REUSED: Final = Refusal(409, "This Idempotency-Key belongs to another request")
+UNAUTHORIZED: Final = Refusal(401, "Unauthorized", "unauthorized")
+FORBIDDEN: Final = Refusal(403, "Forbidden", "forbidden")
+NOT_FOUND: Final = Refusal(404, "Not Found", "not_found")
+METHOD_NOT_ALLOWED: Final = Refusal(405, "Method Not Allowed", "method_not_allowed")
+BODY_TOO_LARGE: Final = Refusal(413, "Request body too large", "body_too_large")
+NOT_JSON: Final = Refusal(415, "Unsupported Media Type", "not_json")
+TOO_MANY_REQUESTS: Final = Refusal(429, "Too Many Requests", "too_many_requests")
+KEY_RUNNING: Final = Refusal(409, "A request with this Idempotency-Key is running", "idempotency_key_running")
+KEY_REUSED: Final = Refusal(409, "This Idempotency-Key belongs to another request", "idempotency_key_reused")
 INVALID_BODY: Final = Refusal(400, "Invalid request body", "invalid_body")
-INTERNAL: Final = Refusal(500, "Internal Server Error")
-UNAVAILABLE: Final = Refusal(503, "Service Unavailable")
+INTERNAL: Final = Refusal(500, "Internal Server Error", "internal")
+UNAVAILABLE: Final = Refusal(503, "Service Unavailable", "unavailable")
 
 # Power and Secure: eligibility
-UNRESOLVED: Final = Refusal(400, "Domain provided couldn't be resolved.")
+UNRESOLVED: Final = Refusal(400, "Domain provided couldn't be resolved.", "invalid")
 
 # Power and Secure: POST, PUT, DELETE, whose failures are 502 throughout
 STEP_ONE: Final = Refusal(502, "Please complete step 1.", "step_one")
@@ -84,54 +84,58 @@ INVALID_PRODUCT_BODY: Final = Refusal(502, INVALID_BODY.message, "invalid_body")
 PRODUCT_INTERNAL: Final = Refusal(502, "Internal Server Error.", "internal")
 
 # Applications, and domains by hand
-NO_SUCH_EDGE: Final = Refusal(404, "No such edge")
-EDGE_RUNS: Final = Refusal(409, "The edge runs")
-NO_SUCH_APPLICATION: Final = Refusal(404, "No such application")
+NO_SUCH_EDGE: Final = Refusal(404, "No such edge", "edge_not_found")
+EDGE_RUNS: Final = Refusal(409, "The edge runs", "edge_runs")
+NO_SUCH_APPLICATION: Final = Refusal(404, "No such application", "application_not_found")
 NOT_ENROLLED: Final = Refusal(404, "Domain not enrolled", "not_enrolled")
-NOT_BLOCKED: Final = Refusal(409, "The domain is not blocked")
-NOT_RENEWABLE: Final = Refusal(409, "The certificate cannot be renewed")
+NOT_BLOCKED: Final = Refusal(409, "The domain is not blocked", "not_blocked")
+NOT_RENEWABLE: Final = Refusal(409, "The certificate cannot be renewed", "not_renewable")
 CERTIFICATE_UNUSABLE: Final = Refusal(400, "The certificate cannot be served", "certificate_invalid")
 NO_OWN_CERTIFICATE: Final = Refusal(404, "The domain has no certificate of yours", "no_own_certificate")
-NOT_PREPARABLE: Final = Refusal(409, "Domains cannot be prepared here")
-NOT_PREPARED: Final = Refusal(404, "Domain not prepared")
-TOO_MANY_PREPARED: Final = Refusal(409, "The application prepares as many domains as it may")
-PREPARED_ALREADY: Final = Refusal(409, "The domain is active already")
-NOT_TRANSFERABLE: Final = Refusal(409, "The domain cannot be transferred")
-CNAME_TARGET_TAKEN: Final = Refusal(409, "The cname target cannot be used")
-SERVICE_AUTH_STATE: Final = Refusal(409, "X-Service-Auth is not in a state for this")
+NOT_PREPARABLE: Final = Refusal(409, "Domains cannot be prepared here", "preparing_unavailable")
+NOT_PREPARED: Final = Refusal(404, "Domain not prepared", "not_prepared")
+TOO_MANY_PREPARED: Final = Refusal(409, "The application prepares as many domains as it may", "too_many_prepared")
+PREPARED_ALREADY: Final = Refusal(409, "The domain is active already", "already_active")
+NOT_TRANSFERABLE: Final = Refusal(409, "The domain cannot be transferred", "not_transferable")
+CNAME_TARGET_TAKEN: Final = Refusal(409, "The cname target cannot be used", "target_taken")
+SERVICE_AUTH_STATE: Final = Refusal(409, "X-Service-Auth is not in a state for this", "service_auth_state")
 
 # Organisations and users
-ORGANISATION_TAKEN: Final = Refusal(409, "There is an organisation of this name")
-NOT_A_MEMBER: Final = Refusal(404, "No such member")
-MEMBER_REFUSED: Final = Refusal(409, "The member cannot be changed")
-NO_SUCH_ORGANISATION: Final = Refusal(404, "No such organisation")
-NO_SUCH_USER: Final = Refusal(404, "No such user")
-USER_TAKEN: Final = Refusal(409, "There is a user with this address")
-TOO_MANY_KEYS: Final = Refusal(409, "The user has as many API keys as are allowed")
-NO_SUCH_PASSKEY: Final = Refusal(404, "No such passkey")
-NO_SUCH_KEY: Final = Refusal(404, "No such API key")
-TOO_MANY_APPLICATIONS: Final = Refusal(409, "The organisation has as many applications as it may have")
+ORGANISATION_TAKEN: Final = Refusal(409, "There is an organisation of this name", "organisation_taken")
+NOT_A_MEMBER: Final = Refusal(404, "No such member", "not_a_member")
+MEMBER_REFUSED: Final = Refusal(409, "The member cannot be changed", "members")
+NO_SUCH_ORGANISATION: Final = Refusal(404, "No such organisation", "organisation_not_found")
+NO_SUCH_USER: Final = Refusal(404, "No such user", "user_not_found")
+USER_TAKEN: Final = Refusal(409, "There is a user with this address", "user_taken")
+TOO_MANY_KEYS: Final = Refusal(409, "The user has as many API keys as are allowed", "too_many_keys")
+NO_SUCH_PASSKEY: Final = Refusal(404, "No such passkey", "passkey_not_found")
+NO_SUCH_KEY: Final = Refusal(404, "No such API key", "key_not_found")
+TOO_MANY_APPLICATIONS: Final = Refusal(
+    409, "The organisation has as many applications as it may have", "too_many_applications"
+)
 
 # Monitor
-NOT_MONITORED: Final = Refusal(404, "Domain not monitored")
-NOT_MONITORED_OR_FOREIGN: Final = Refusal(404, "Domain not monitored or application not authorized for it")
-ALREADY_UNWATCHED: Final = Refusal(400, "Domain not monitored or already deleted")
-NOT_EMPTY: Final = Refusal(400, "Monitored records remain for this domain")
-MISSING_DOMAINS: Final = Refusal(400, "Missing domains in the request body.")
-BATCH_UNKNOWN: Final = Refusal(404, "No status for this request id")
-FOREIGN_BATCH: Final = Refusal(403, "The request belongs to a different application")
+NOT_MONITORED: Final = Refusal(404, "Domain not monitored", "not_monitored")
+NOT_MONITORED_OR_FOREIGN: Final = Refusal(
+    404, "Domain not monitored or application not authorized for it", "not_monitored"
+)
+ALREADY_UNWATCHED: Final = Refusal(400, "Domain not monitored or already deleted", "not_monitored")
+NOT_EMPTY: Final = Refusal(400, "Monitored records remain for this domain", "not_empty")
+MISSING_DOMAINS: Final = Refusal(400, "Missing domains in the request body.", "missing_domains")
+BATCH_UNKNOWN: Final = Refusal(404, "No status for this request id", "batch_not_found")
+FOREIGN_BATCH: Final = Refusal(403, "The request belongs to a different application", "batch_forbidden")
 
 # Webhooks
-NO_WEBHOOK: Final = Refusal(409, "No webhook URL is set.")
-WEBHOOK_DISABLED: Final = Refusal(409, "The webhook is disabled.")
+NO_WEBHOOK: Final = Refusal(409, "No webhook URL is set.", "no_webhook")
+WEBHOOK_DISABLED: Final = Refusal(409, "The webhook is disabled.", "webhook_disabled")
 
 # Flows of the connect modal
-FLOW_NOT_FOUND: Final = Refusal(404, "No such flow")
-FLOW_STATE: Final = Refusal(409, "The flow is not in a state for this")
-FLOW_BUSY: Final = Refusal(409, "The flow is changing")
-PLAN_CHANGED: Final = Refusal(409, "The plan has changed")
-ZONE_CHANGED: Final = Refusal(409, "The zone has changed")
-ZONE_UNKNOWN: Final = Refusal(409, "The zone could not be read")
+FLOW_NOT_FOUND: Final = Refusal(404, "No such flow", "flow_not_found")
+FLOW_STATE: Final = Refusal(409, "The flow is not in a state for this", "way_not_open")
+FLOW_BUSY: Final = Refusal(409, "The flow is changing", "flow_busy")
+PLAN_CHANGED: Final = Refusal(409, "The plan has changed", "plan_changed")
+ZONE_CHANGED: Final = Refusal(409, "The zone has changed", "zone_changed")
+ZONE_UNKNOWN: Final = Refusal(409, "The zone could not be read", "zone_unknown")
 
 _HTTP_STATUSES: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -175,9 +179,14 @@ def invalid_parameter(name: str, *, status: int = 400) -> Refusal:
     return Refusal(status, f"Invalid '{name}' parameter", "invalid_parameter")
 
 
+def refused_by_http(status: int, reason: str) -> Refusal:
+    """Return the row for a request that is none by HTTP's own rules."""
+    return Refusal(status, reason, "http")
+
+
 def too_many_domains(most: int) -> Refusal:
     """Return the row for a batch of more domains than it may have."""
-    return Refusal(400, f"The maximum number of domains is {most}")
+    return Refusal(400, f"The maximum number of domains is {most}", "too_many_domains")
 
 
 def too_many_requests(retry_after_seconds: float, hint: str) -> Refused:
@@ -193,7 +202,7 @@ def renewal_failed(words: str) -> Refusal:
 def status_of(error: Refused, *, by_kind: bool) -> int:
     """Return the status of an error. `by_kind`: a 502 for what is not ours becomes the status that HTTP has for it."""
     if by_kind and error.refusal.status == PRODUCT_INTERNAL.status:
-        return _HTTP_STATUSES.get(error.code or "", error.refusal.status)
+        return _HTTP_STATUSES.get(error.code, error.refusal.status)
     return error.refusal.status
 
 

@@ -123,10 +123,10 @@ def idempotent(settlements: Settlements) -> Middleware:
             return web.Response(status=begun.status, body=begun.body, content_type="application/json", headers=headers)
         if begun is KeyConflict.RUNNING:
             hint = "wait for the first request, then send this one again for its answer"
-            raise Refused(KEY_RUNNING, code="idempotency_key_running", hint=hint, retry_after_seconds=1)
+            raise Refused(KEY_RUNNING, hint=hint, retry_after_seconds=1)
         if begun is KeyConflict.OTHER:
             hint = "the key was used for another body: a new request needs a key of its own"
-            raise Refused(KEY_REUSED, code="idempotency_key_reused", hint=hint)
+            raise Refused(KEY_REUSED, hint=hint)
         try:
             with repeating(begun.earlier):
                 response = await handler(request)

@@ -34,6 +34,7 @@ from api.errors import (
     invalid_parameter,
     is_product_write,
     refusal_of_failure,
+    refused_by_http,
     status_of,
     too_many_requests,
 )
@@ -182,7 +183,7 @@ def refusal_of_http(error: web.HTTPException) -> Refusal:
         case web.HTTPRequestEntityTooLarge():
             return BODY_TOO_LARGE
         case _:
-            return Refusal(error.status, error.reason)
+            return refused_by_http(error.status, error.reason)
 
 
 def _spread_seconds(earliest_seconds: float, random: Random) -> int:
@@ -201,7 +202,7 @@ def _render(request: web.Request, error: Refused) -> web.Response:
     )
     response = respond(problem_of(error, request[REQUEST_ID]), status_of(error, by_kind=by_kind))
     if error.refusal.status == UNAUTHORIZED.status:
-        challenge = "" if error.code in (None, TokenFault.MISSING) else ', error="invalid_token"'
+        challenge = "" if error.code in (UNAUTHORIZED.code, TokenFault.MISSING) else ', error="invalid_token"'
         response.headers["WWW-Authenticate"] = f'Bearer realm="Frontage"{challenge}'  # RFC 6750 §3
     if error.retry_after_seconds is not None:
         response.headers["Retry-After"] = str(math.ceil(error.retry_after_seconds))

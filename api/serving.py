@@ -18,8 +18,10 @@ from typing import Any
 
 from aiohttp import web
 
+from api.answers.messages import problem_of
 from api.client_address import is_trusted, limited_by
 from api.draining import DRAINING
+from api.errors import Refused, refused_by_http
 from api.open_connections import OpenConnections
 from api.responses import respond
 from common.host_ports import HostPort
@@ -129,7 +131,8 @@ class _Connection(web.RequestHandler):
             _log.info("request could not be read", status=status, error=type(exc).__name__)
         if request.writer.output_size > 0:
             raise ConnectionError("part of an answer was sent already")
-        response = respond({"message": HTTPStatus(status).phrase, "request_id": secrets.token_hex(8)}, status)
+        refused = Refused(refused_by_http(status, HTTPStatus(status).phrase))
+        response = respond(problem_of(refused, secrets.token_hex(8)), status)
         response.headers["Server"] = SOFTWARE
         response.force_close()
         return response

@@ -17,7 +17,7 @@ class Problem(TypedDict):
     """Every error."""
 
     message: str
-    code: NotRequired[str | None]
+    code: str
     """For programs; the handbook lists all."""
     hint: NotRequired[str | None]
     """What to do next, in a sentence."""
@@ -45,10 +45,10 @@ class Message(Noted):
 
 
 def problem_of(error: Refused, request_id: str) -> Problem:
-    """Render a refusal, with its details and with its code and hint where it has them."""
-    named = {name: text for name, text in (("code", error.code), ("hint", error.hint)) if text}
+    """Render a refusal, with its details, and with its hint where it has one."""
     message = {"message": error.refusal.message, "request_id": request_id}
-    return cast("Problem", {**message, **error.details, **named})
+    hint = {"hint": error.hint} if error.hint else {}
+    return cast("Problem", {**message, **error.details, "code": error.code, **hint})
 
 
 def message_of(text: str, notices: Iterable[Notice] = ()) -> Message:

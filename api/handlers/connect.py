@@ -129,7 +129,7 @@ async def find_flow(service: ConnectService, request: web.Request) -> Flow:
         (access.configuration_id, flow.configuration_id),
     )
     if any(bound is not None and bound != of_flow for bound, of_flow in bounds):
-        raise Refused(FLOW_NOT_FOUND, code="flow_not_found")
+        raise Refused(FLOW_NOT_FOUND)
     if access.is_browsers:
         await service.refuse_ended(flow)
     return flow

@@ -53,8 +53,8 @@ _DESCRIPTION: Final = (
     "Every request carries the header `applicationId` and a bearer token, from `POST /token` or signed by yourself "
     "with the client secret (HS256, `exp` at most 24 hours ahead). A user's API key, made on the dashboard, stands in "
     "the place of the token: it opens what its user may do at that time, with every application that the user sees, "
-    "and the calls that are about no application. Errors are always `{message}`; `code`, `hint` and "
-    "`request_id` may stand beside it. The handbook at `/docs` explains each product."
+    "and the calls that are about no application. Every error has `message`, `code` and `request_id`; "
+    "`hint` may stand beside them. The handbook at `/docs` explains each product."
 )
 
 

@@ -154,7 +154,7 @@ def parse_name(text: str) -> DomainName:
     try:
         return parse_enrollable(text)
     except InvalidName as error:
-        raise Refused(UNRESOLVED, code="invalid", hint=str(error)) from error
+        raise Refused(UNRESOLVED, hint=str(error)) from error
 
 
 def cursor_name(query: MultiMapping[str]) -> str:

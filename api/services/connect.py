@@ -71,7 +71,7 @@ class ZoneChanged(Refused):
         hint = (
             "the zone has changed since the plan was made, so nothing was written: look at the new plan, and apply that"
         )
-        super().__init__(ZONE_CHANGED, code="zone_changed", hint=hint)
+        super().__init__(ZONE_CHANGED, hint=hint)
         self.flow = flow
 
 
@@ -165,7 +165,7 @@ class ConnectService:
         async with self.database.connection() as connection:
             flow = await connect_flows.find(connection, flow_id, application.id)
         if flow is None:
-            raise Refused(FLOW_NOT_FOUND, code="flow_not_found")
+            raise Refused(FLOW_NOT_FOUND)
         return flow
 
     async def refuse_ended(self, flow: Flow) -> None:
@@ -208,13 +208,10 @@ class ConnectService:
         if flow.plan is None or flow.plan.digest != body.digest:
             raise Refused(
                 PLAN_CHANGED,
-                code="plan_changed",
                 hint="the flow has another plan by now: read the flow again, and apply that plan",
             )
         if not any(way.way == body.way for way in _ways(flow)):
-            raise Refused(
-                FLOW_STATE, code="way_not_open", hint="this way is not open to the domain: use one of the flow's ways"
-            )
+            raise Refused(FLOW_STATE, hint="this way is not open to the domain: use one of the flow's ways")
         if body.way == "manual" or not flow.plan.to_write:
             return await self._wait(flow, body.way, None)
         if flow.plan.blocked:
@@ -260,7 +257,7 @@ class ConnectService:
                 if offer is None
                 else "the provider does not offer it now: use another way"
             )
-            raise Refused(FLOW_STATE, code="way_not_open", hint=hint)
+            raise Refused(FLOW_STATE, hint=hint)
         state = secrets.token_urlsafe(_STATE_BYTES)
         url = apply_url(
             offer.settings,
@@ -298,7 +295,7 @@ class ConnectService:
             except FlowChanged:
                 async with self.database.connection() as connection:
                     flow = await connect_flows.find_any(connection, flow_id)
-        raise Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: load the page again")
+        raise Refused(FLOW_BUSY, hint="the flow is changing: load the page again")
 
     async def _wait(self, flow: Flow, way: WayName, handover: Handover | None) -> Flow:
         """Look for the records at once, then ever later: the person, or the provider, makes the change."""
@@ -317,7 +314,6 @@ class ConnectService:
             return lambda changes: self.provider_apis.write(api, apex, changes, given, tenant=flow.application_id)
         raise Refused(
             FLOW_STATE,
-            code="way_not_open",
             hint="nothing can be written from here this way: name another way, with its credentials",
         )
 
@@ -379,7 +375,6 @@ class ConnectService:
         if len(now) < len(tried):
             raise Refused(
                 ZONE_UNKNOWN,
-                code="zone_unknown",
                 hint="the domain's name servers gave no certain answer: try again in a moment",
             )
         journal = tuple(entry if entry.status == "taken_back" else believe_zone(entry, now) for entry in flow.journal)

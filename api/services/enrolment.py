@@ -188,7 +188,7 @@ class EnrolmentService:
 
     def refuse_unaskable(self, name: DomainName) -> None:
         """Refuse to ask the DNS about a name that cannot be enrolled here. Raises: `Refused`."""
-        self._refuse_wildcard(name, Refused(UNRESOLVED, code="invalid", hint=_NO_WILDCARDS))
+        self._refuse_wildcard(name, Refused(UNRESOLVED, hint=_NO_WILDCARDS))
 
     def _refuse_wildcard(self, name: DomainName, refused: Refused) -> None:
         if name.is_wildcard and self.claims.delegations.zone is None:

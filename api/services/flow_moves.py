@@ -70,4 +70,4 @@ def possible_state(flow: Flow, move: Move) -> State:
 
 def busy() -> Refused:
     """Return the refusal of a request that met others at the flow."""
-    return Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: read it again")
+    return Refused(FLOW_BUSY, hint="the flow is changing: read it again")

@@ -206,7 +206,7 @@ async def _give_role(
     try:
         ended = await grants.give_role(connection, user, organisation.id, role)
     except users.TooManyMembers as error:
-        raise Refused(MEMBER_REFUSED, code="members", hint=str(error)) from error
+        raise Refused(MEMBER_REFUSED, hint=str(error)) from error
     await credentials.record_ended(connection, user, ended)
     before = {"role": member.role} if member is not None else None
     await audit.record(

@@ -58,6 +58,17 @@ async def powered(service: Service, partner: Partner) -> None:
         await domains.power(connection, SHOP, partner.id, DomainSettings(ORIGIN))
 
 
+async def enrolled(service: Service, partner: Partner) -> None:
+    """By a call, so that its DNS leads here."""
+    service.point(SHOP)
+    assert (await partner.post(SHOP, ORIGIN)).status == 200
+
+
+async def powered_by_operator(service: Service, partner: Partner) -> Ready:
+    await powered(service, partner)
+    return await by_operator(service, partner)
+
+
 async def anothers(service: Service, partner: Partner) -> None:
     """Another application has the name, and its DNS leads to that one."""
     await powered(service, await service.partner())
@@ -175,6 +186,11 @@ async def by_anothers_token(_service: Service, partner: Partner) -> Ready:
     return with_token(partner, "another's")
 
 
+async def by_token_for_another_application(service: Service, partner: Partner) -> Ready:
+    ready = with_token(partner, partner.token())
+    return Ready(headers={**(ready.headers or {}), "applicationId": (await service.partner()).id})
+
+
 def headers_of(who: Person, *, names_application: bool = True) -> dict[str, str]:
     named = {"applicationId": who.application} if who.application and names_application else {}
     return {"Authorization": f"Bearer {who.key}", **named}
@@ -190,6 +206,11 @@ def by_key(role: Role = "owner", permission: Permission = Permission.OWN, *, nam
         return Ready(ids, headers_of(ada, names_application=names_application))
 
     return make
+
+
+async def by_operator(service: Service, partner: Partner) -> Ready:
+    await organisation(service, "Acme", partner)
+    return Ready(headers=headers_of(await person(service, "ops@frontage.example", application=partner)))
 
 
 async def by_key_of_application(service: Service, partner: Partner) -> Ready:
@@ -246,6 +267,33 @@ async def with_most_members(service: Service, partner: Partner) -> Ready:
     members = f"insert into memberships (user_id, organisation_id, role) select 'u' || n, $1, 'viewer' {others}"
     await execute(service, members, ready.ids["organisation"])
     return ready
+
+
+async def beside_another_application(service: Service, _partner: Partner) -> None:
+    await service.partner()
+
+
+async def webhook_disabled(service: Service, partner: Partner) -> None:
+    await execute(service, "update applications set webhook_url = 'https://hooks.acme.example'")
+    await execute(
+        service,
+        "insert into webhook_endpoints (application_id, disabled_at) values ($1, now())"
+        " on conflict (application_id) do update set disabled_at = now()",
+        partner.id,
+    )
+
+
+def watched(body: Any) -> Setup:
+    async def watch(_service: Service, partner: Partner) -> None:
+        assert (await partner.call("POST", "/monitor/domains", json=body)).status == 201
+
+    return watch
+
+
+async def batch_of_another(service: Service, _partner: Partner) -> Ready:
+    other = await service.partner()
+    sent = await other.call("DELETE", "/monitor/domains/batch", json={"domains": [{"domain": "customer.test"}]})
+    return Ready({"batch": sent.body["request_id"]})
 
 
 def sent_before(body: Any, *, is_running: bool = False) -> Setup:

@@ -36,6 +36,7 @@ CLIENTS = CA.leaf(KEY, SHOP, extensions=[ExtendedKeyUsage([ExtendedKeyUsageOID.C
 WWW = {"domain": SHOP, "redirectTo": "https://www.customer.test"}
 WATCHED = "/monitor/domains"
 WATCH = {"domain": "customer.test", "dnsRecords": [{"type": "TXT", "host": "@", "value": "acme=1", "ttl": 300}]}
+ORIGIN = {"applicationUrl": POWER["applicationUrl"]}
 TEXT = {"dnsRecords": WATCH["dnsRecords"]}
 ROOT_ONLY = {"dnsRecords": {"domain": WATCH["dnsRecords"]}}
 
@@ -63,9 +64,32 @@ ACCESS: dict[str, Case] = {
     "members": (cases.with_most_members, "PUT", MEMBERS, {"email": "eve@acme.example", "role": "viewer"}),
     "idempotency_key_reused": (cases.sent_before(WATCH | {"domain": "other.test"}), "POST", WATCHED, WATCH),
     "idempotency_key_running": (cases.sent_before(WATCH, is_running=True), "POST", WATCHED, WATCH),
+    "unauthorized": (cases.without_token, "POST", "/token", {"applicationId": cases.ID, "secret": "another's"}),
+    "forbidden": (cases.by_token_for_another_application, "GET", "/power", None),
+    "not_found": (cases.nothing, "GET", "/domains", None),
+    "method_not_allowed": (cases.nothing, "PATCH", "/power", {}),
+    "key_not_found": (cases.by_key(), "DELETE", f"/account/keys/key_{cases.ID}", None),
+    "not_a_member": (cases.by_key(), "DELETE", f"{MEMBERS}/usr_{cases.ID}", None),
+    "organisation_taken": (cases.by_operator, "POST", "/organisations", {"name": "Acme"}),
+    "target_taken": (
+        cases.beside_another_application,
+        "PUT",
+        "/application",
+        {"cnameTarget": "target-2.partner.test"},
+    ),
+    "service_auth_state": (cases.nothing, "PUT", "/application/service-auth", {"action": "finish"}),
+    "no_webhook": (cases.nothing, "POST", "/webhooks/test", {}),
+    "webhook_disabled": (cases.webhook_disabled, "POST", "/webhooks/test", {}),
     "invalid_parameter": (cases.nothing, "GET", "/power?size=many", None),
     "invalid_body": (cases.nothing, "POST", "/monitor/domains", [SHOP]),
     "internal": (cases.database_fails, "POST", "/power", POWER),
+}
+MONITOR: dict[str, Case] = {
+    "not_monitored": (cases.nothing, "GET", f"{WATCHED}/customer.test", None),
+    "not_empty": (cases.watched(WATCH), "DELETE", WATCHED, {"domain": "customer.test", "deleteOnlyIfEmpty": True}),
+    "missing_domains": (cases.nothing, "POST", f"{WATCHED}/batch", {"domains": []}),
+    "batch_not_found": (cases.nothing, "GET", f"{WATCHED}/batch/status/bat_{cases.ID}", None),
+    "batch_forbidden": (cases.batch_of_another, "GET", f"{WATCHED}/batch/status/{{batch}}", None),
 }
 ENROLMENTS: dict[str, Case] = {
     "invalid": (cases.nothing, "GET", "/power?domain=*.customer.test", None),
@@ -92,6 +116,10 @@ ENROLMENTS: dict[str, Case] = {
     "application_suspended": (cases.suspended, "POST", "/power", POWER),
     "held_unknown": (cases.anothers, "POST", "/power", POWER),
     "not_enrolled": (cases.nothing, "POST", f"/domains/{SHOP}/status-link", {}),
+    "not_blocked": (cases.powered_by_operator, "POST", f"/domains/{SHOP}/unblock", None),
+    "not_transferable": (cases.by_key(), "POST", f"/domains/{SHOP}/transfer", {"to": cases.ID}),
+    "preparing_unavailable": (cases.nothing, "POST", f"/domains/{SHOP}/prepare", {"product": "power"} | ORIGIN),
+    "not_prepared": (cases.nothing, "DELETE", f"/domains/{SHOP}/prepare", None),
     "no_own_certificate": (cases.powered, "DELETE", CERTIFICATE, None),
     "certificate_invalid": (cases.powered, "PUT", CERTIFICATE, {"certificate": "no PEM", "privateKey": pem_of(KEY)}),
     "certificate_chain_incomplete": (cases.powered, "PUT", CERTIFICATE, own(LEAF, key=KEY)),
@@ -162,6 +190,7 @@ MODAL: dict[str, Case] = {
     },
 }
 ZONED: dict[str, Case] = {
+    "already_active": (cases.enrolled, "POST", f"/domains/{SHOP}/prepare", {"product": "power"} | ORIGIN),
     "held": (cases.anothers, "POST", "/power", POWER),
     "leads_to_holder": (cases.anothers_by_its_dns, "POST", "/power", POWER),
     "delegation_needed": (cases.nothing, "POST", "/power", POWER | {"domain": "*.customer.test"}),
@@ -191,9 +220,9 @@ async def answer_as_shown(service: Service, code: str, case: Case) -> None:
     check_example(code, method, path, asked, answer, {**ready.ids, "application": partner.id})
 
 
-@pytest.mark.parametrize("code", [*ACCESS, *ENROLMENTS, *MODAL])
+@pytest.mark.parametrize("code", [*ACCESS, *MONITOR, *ENROLMENTS, *MODAL])
 async def test_the_example_of_a_code_is_answered_so(service: Service, code: str) -> None:
-    await answer_as_shown(service, code, (ACCESS | ENROLMENTS | MODAL)[code])
+    await answer_as_shown(service, code, (ACCESS | MONITOR | ENROLMENTS | MODAL)[code])
 
 
 @pytest.mark.parametrize("code", ZONED)

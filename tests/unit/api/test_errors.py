@@ -14,13 +14,13 @@ from common.errors import DatabaseUnavailable
         ("POST", "/power", Refusal(502, "Internal Server Error.", "internal")),
         ("PUT", "/power", Refusal(502, "Internal Server Error.", "internal")),
         ("DELETE", "/power", Refusal(502, "Internal Server Error.", "internal")),
-        ("GET", "/power", Refusal(500, "Internal Server Error")),
+        ("GET", "/power", Refusal(500, "Internal Server Error", "internal")),
         ("POST", "/ssl", Refusal(502, "Internal Server Error.", "internal")),
         ("PUT", "/ssl", Refusal(502, "Internal Server Error.", "internal")),
         ("DELETE", "/ssl", Refusal(502, "Internal Server Error.", "internal")),
-        ("GET", "/ssl", Refusal(500, "Internal Server Error")),
-        ("POST", "/token", Refusal(503, "Service Unavailable")),
-        ("GET", "/readyz", Refusal(503, "Service Unavailable")),
+        ("GET", "/ssl", Refusal(500, "Internal Server Error", "internal")),
+        ("POST", "/token", Refusal(503, "Service Unavailable", "unavailable")),
+        ("GET", "/readyz", Refusal(503, "Service Unavailable", "unavailable")),
     ],
 )
 def test_a_database_that_is_down_shows_as_the_spec_says(method: str, path: str, refusal: Refusal) -> None:
@@ -28,13 +28,13 @@ def test_a_database_that_is_down_shows_as_the_spec_says(method: str, path: str, 
 
 
 def test_any_other_failure_is_internal() -> None:
-    assert refusal_of_failure(RuntimeError(), "POST", "/token") == Refusal(500, "Internal Server Error")
+    assert refusal_of_failure(RuntimeError(), "POST", "/token") == Refusal(500, "Internal Server Error", "internal")
 
 
 def test_what_aiohttp_refuses_keeps_its_status() -> None:
     assert refusal_of_http(web.HTTPMethodNotAllowed("PATCH", ["GET"])).status == 405
     assert refusal_of_http(web.HTTPRequestEntityTooLarge(1, 2)).status == 413
-    assert refusal_of_http(web.HTTPTooManyRequests()) == Refusal(429, "Too Many Requests")
+    assert refusal_of_http(web.HTTPTooManyRequests()) == Refusal(429, "Too Many Requests", "http")
 
 
 def test_only_what_may_succeed_a_moment_later_stays_a_502_for_applications_with_http_statuses() -> None:
