@@ -52,6 +52,18 @@ _NONE_AHEAD: Final = -1
 """Before the first block, which `EMPTY_TABLE` stands before: a response without content is queued too."""
 
 
+class _NoQueue(list[Stream]):
+    """A queue that keeps nothing."""
+
+    __slots__ = ()
+
+    def append(self, stream: Stream) -> None:
+        """Drop the stream."""
+
+
+_NO_QUEUES: Final = (_NoQueue(),) * URGENCIES
+
+
 class Output:
     """Keeps what one connection has to send. Made and fed by it.
 
@@ -166,6 +178,12 @@ class Output:
         stream.pending_bytes = 0
         stream.interims = ()
         stream.block = stream.trailers = b""
+
+    def abandon(self) -> None:
+        """Forget what is to be sent, and queue no stream any more: nothing can be sent."""
+        del self._on_end
+        self.control, self.control_bytes = [], 0
+        self._queues, self._starved, self.queued = _NO_QUEUES, [], 0
 
     def open_window(self, increment: int) -> None:
         """Enlarge the connection's window."""

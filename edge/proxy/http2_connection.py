@@ -123,6 +123,7 @@ class Http2ClientConnection(Http2Writing):
         """Forget the connection and what waits on it."""
         super().connection_lost(exc)
         self._ready.clear()
+        self._http2.abandon()
 
     def _after_input(self) -> None:
         """See what is to be done about what was read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,15 @@ import pytest
 from common.traffic import HTTP2
 from edge.http.error_responses import CLIENT_DISCONNECTED
 from edge.http2 import frames
+from edge.http2.connection import Http2Connection
 from edge.http2.errors import ErrorCode
+from edge.http2.output import Output
 from edge.proxy.exchange_states import FINISHED
 from edge.proxy.http2_connection import Http2ClientConnection
+from edge.proxy.http2_stream import Http2Stream
 from tests.component.http2_peers import get, http2_client, post
 from tests.component.origins import Recorder, sends
-from tests.component.peers import Wire, answer_each, edge, enrol, origin, served
+from tests.component.peers import Edge, Wire, answer_each, edge, enrol, origin, served
 from tests.unit.edge.http2.machine import split
 from tests.waiting import until
 
@@ -287,3 +291,48 @@ async def test_removed_domain_loses_its_streams_only(tmp_path: Path) -> None:
         proxy.change()
         assert (await client.response(stream_id)).reset == ErrorCode.CANCEL
         assert (await client.exchange(get())).content == b"ok"
+
+
+@pytest.mark.parametrize("ending", ["leaves", "breaks a rule", "leaves with uploads", "leaves with downloads"])
+async def test_nothing_is_left_of_connections_that_ended(tmp_path: Path, ending: str) -> None:
+    """Freed by reference counts alone: the collector knows nothing of the engine of TLS that they keep."""
+
+    async def script(wire: Wire) -> None:
+        while True:
+            if (await wire.head()).startswith(b"GET /long"):
+                await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n")
+                await wire.send(bytes(50_000_000))
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    def alive() -> int:
+        kinds = (Http2ClientConnection, Http2Connection, Http2Stream, Output)
+        return sum(type(thing) in kinds for thing in gc.get_objects())
+
+    async def visit(proxy: Edge) -> None:
+        async with http2_client(proxy) as client:
+            client.acknowledges = False
+            assert (await client.exchange(get())).content == b"ok"
+            if ending == "breaks a rule":
+                client.request(get(b"/long"))
+                client.send_raw(frames.frame(frames.PING, 0, 1, bytes(8)))
+                await client.closed()
+            elif ending == "leaves with uploads":
+                for _ in range(10):
+                    client.request(post(b"/long"), b"some", ends=False)
+            elif ending == "leaves with downloads":
+                asked = [client.request(get(b"/long")) for _ in range(20)]
+                await client.until(lambda: any(client.responses[stream].content for stream in asked))
+        await until(lambda: not proxy.worker.connections)
+        await until(lambda: not proxy.worker.cancellations)
+
+    async with served(script, tmp_path) as (_, proxy):
+        await visit(proxy)
+        gc.collect()
+        gc.disable()
+        try:
+            before = alive()
+            for _ in range(3):
+                await visit(proxy)
+            await until(lambda: alive() <= before)
+        finally:
+            gc.enable()
