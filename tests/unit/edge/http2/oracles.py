@@ -179,7 +179,7 @@ class Conversation:
         self.client.ping(self.rng.randbytes(8))
 
     def set(self) -> None:
-        self.client.update_settings({frames.INITIAL_WINDOW_SIZE: self.rng.choice((0, 10, 65_535, 1 << 20))})
+        self.client.update_settings({frames.INITIAL_WINDOW_SIZE: self.rng.choice((0, 1_000, 65_535, 1 << 20))})
 
     def answer(self) -> None:
         open_streams = [s for s in self.ours.connection.streams.values() if s.id not in self.answered]
