@@ -26,7 +26,7 @@ class ClientSide(Protocol):
     def fill_head(self, form: bytes, values: tuple[bytes, ...], /) -> bytes:
         """Return the head that is ``form % values``, as `write_head` and `write_last` take it from this client alone.
 
-        Each value is all of a field's value, or whole lines.
+        Each value is all of a field's value.
         """
 
     def write_head(self, head: bytes, data: bytes) -> None:

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Final, cast
 
 from common.logs import get_logger
-from common.traffic import HTTP2
 from edge.http import request, request_ids
 from edge.http.error_responses import HEAD_TOO_LARGE, ErrorResponse, Rejected
 from edge.http.request import RequestHead
@@ -55,7 +54,7 @@ class Http2ClientConnection(Http2Writing):
     __slots__ = (
         "_memory",
         "_ready",
-        "_running",
+        "running",
         "waiting",
     )
 
@@ -69,7 +68,7 @@ class Http2ClientConnection(Http2Writing):
         self._memory: RequestMemory = cast("RequestMemory", None)
         self._is_flush_due = False
         self._is_receiving = False
-        self._running = 0  # exchanges that have started
+        self.running = 0  # exchanges that have started
         self._ready: list[Http2Stream] = []  # to be started once all that came is read
         self.waiting: deque[Http2Stream] = deque()  # for the connection's own exchanges to end
         self._idle_deadline = NEVER
@@ -312,8 +311,8 @@ class Http2ClientConnection(Http2Writing):
             self._ready.append(stream)
         elif length:
             raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "no content, against Content-Length")
-        elif self._running < FAIR_EXCHANGES or worker.exchanges.dispatcher.is_ample(route.origin):
-            self._running += 1
+        elif self.running < FAIR_EXCHANGES or worker.exchanges.dispatcher.is_ample(route.origin):
+            self.running += 1
             stream.has_started = True
             exchange.start()
         else:
@@ -324,8 +323,8 @@ class Http2ClientConnection(Http2Writing):
         exchange = stream.exchange
         if exchange is None:  # reset in the meantime
             return
-        if self._running < FAIR_EXCHANGES or self._worker.exchanges.dispatcher.is_ample(exchange.route.origin):
-            self._running += 1
+        if self.running < FAIR_EXCHANGES or self._worker.exchanges.dispatcher.is_ample(exchange.route.origin):
+            self.running += 1
             stream.start()
         else:
             self._wait(stream)
@@ -339,10 +338,10 @@ class Http2ClientConnection(Http2Writing):
         """Start an exchange that waits: another is over."""
         if self.state is not READING or self._http2.failure is not None:
             return
-        while self.waiting and self._running < FAIR_EXCHANGES:
+        while self.waiting and self.running < FAIR_EXCHANGES:
             stream = self.waiting.popleft()
             if stream.exchange is not None:
-                self._running += 1
+                self.running += 1
                 self._http2.resume(stream)
                 stream.start()
 
@@ -357,13 +356,9 @@ class Http2ClientConnection(Http2Writing):
         """Decide upon the last request anew when it comes again."""
         self._memory.forget()
 
-    def count(self, stream: Http2Stream, exchange: Exchange, is_logged: bool) -> None:
-        """Count a finished exchange, and write its line of the access log."""
-        self._running -= stream.has_started
-        worker = self._worker
-        worker.counters.exchange(exchange)[HTTP2] += 1
-        if is_logged and worker.access_log is not None:
-            self._log(exchange.status, exchange.head, stream.request_id, stream.bytes_down, exchange)
+    def log_exchange(self, stream: Http2Stream, exchange: Exchange) -> None:
+        """Write the line of the access log for a finished exchange."""
+        self._log(exchange.status, exchange.head, stream.request_id, stream.bytes_down, exchange)
 
     # Own responses ----------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from common.traffic import HTTP2
 from edge.http import chunks
 from edge.http.error_responses import CLIENT_DISCONNECTED, CUT_OFF, REQUEST_TIMEOUT, ErrorResponse, Rejected
 from edge.http.framing import CHUNKED
@@ -231,8 +232,11 @@ class Http2Stream(Stream):
         """End the stream as its exchange ended."""
         exchange, self.exchange = self.exchange, None
         assert exchange is not None
-        connection = self._connection
-        connection.count(self, exchange, exchange.failure in _NOT_REFUSED)
+        connection, worker = self._connection, self._worker
+        connection.running -= self.has_started
+        worker.counters.exchange(exchange)[HTTP2] += 1
+        if worker.access_log is not None and exchange.failure in _NOT_REFUSED:
+            connection.log_exchange(self, exchange)
         if ending is COMPLETE or ending is LAST:
             if self._content is not None:
                 connection.respond(self, self._block, self._content)

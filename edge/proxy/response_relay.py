@@ -20,7 +20,6 @@ from edge.proxy.request_relay import RequestRelay
 from edge.routing import root_redirects
 from edge.routing.response_policy import add_fields
 from edge.routing.response_rewriting import rewrite, rewrite_interim
-from edge.routing.response_template import ResponseTemplate
 from edge.transport.deferred_work import BYTES_AT_ONCE, INTERIM_BYTES_AT_ONCE
 from edge.upstream.connection import UpstreamConnection
 from edge.upstream.response_memory import MAX_REMEMBERED_BYTES, shape_of
@@ -127,34 +126,30 @@ class ResponseRelay(RequestRelay):
 
     def _respond_as_before(self, raw: bytes, data: bytes, upstream: UpstreamConnection) -> bool:
         """Respond with the head, if it is like those that the origin sent before; `data` follows its empty line."""
-        is_for_head = self.head.method == b"HEAD"
         if len(raw) > MAX_REMEMBERED_BYTES:
             return False
-        last, found = upstream.template, None
-        if last is not None and last.is_for_head is is_for_head:
-            found = self._rewrite_by(last, raw)
-        template = last
-        if found is None:
-            for template in upstream.responses.find(shape_of(raw, is_for_head=is_for_head), ()):
-                if template is not last and (found := self._rewrite_by(template, raw)) is not None:
-                    upstream.template = template
+        head, route, client, keep_alive = self.head, self.route, self.client, self._client_keeps_alive
+        is_for_head = head.method == b"HEAD"
+        scheme, date_field = client.scheme, self._context.date_field
+        fill = client.fill_head if route.response_policy is None else operator.mod  # fields are added to text
+        template, found = upstream.template, None
+        if template is not None and template.is_for_head is is_for_head:
+            found = template.rewrite(raw, head, route, scheme, date_field, keep_alive, fill)
+        if found is None or template is None:
+            for other in upstream.responses.find(shape_of(raw, is_for_head=is_for_head), ()):
+                if other is template:
+                    continue
+                found = other.rewrite(raw, head, route, scheme, date_field, keep_alive, fill)
+                if found is not None:
+                    upstream.template = template = other
                     break
-        if template is None or found is None:
-            return False
+            else:
+                return False
         answer, rewritten = found
         if template.is_repeatable:
-            upstream.remember_last((raw + b"\r\n\r\n", self._client_keeps_alive, is_for_head, answer, rewritten))
+            upstream.remember_last((raw + b"\r\n\r\n", keep_alive, is_for_head, answer, rewritten))
         self._respond(answer, rewritten, data)
         return True
-
-    def _rewrite_by(self, template: ResponseTemplate, raw: bytes) -> tuple[ResponseHead, bytes] | None:
-        """Return the response and its rewritten head; None where the template does not read it."""
-        head, keep_alive, date_field = self.head, self._client_keeps_alive, self._context.date_field
-        if template.is_redirect and head.target[1:2] in (b"", b"?"):  # `_request_other_root` may have to
-            return None
-        client, route = self.client, self.route
-        fill = client.fill_head if route.response_policy is None else operator.mod  # fields are added to text
-        return template.rewrite(raw, head, route, client.scheme, date_field, keep_alive, fill)
 
     def _rewrite(
         self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection | None, *, keep_alive: bool

@@ -50,6 +50,7 @@ class ResponseTemplate(HeadPattern):
         "_endings",
         "_form",
         "_is_dated",
+        "_is_redirect",
         "_length_at",
         "_mapped",
         "_places",
@@ -57,7 +58,6 @@ class ResponseTemplate(HeadPattern):
         "_until_placed",
         "_with_domain",
         "is_for_head",
-        "is_redirect",
         "is_repeatable",
         "places_bytes",
         "varying",
@@ -67,7 +67,7 @@ class ResponseTemplate(HeadPattern):
         super().__init__(lines.constants)
         self.varying: Final = frozenset(lines.names)
         self.is_for_head: Final = request.method == b"HEAD"
-        self.is_redirect: Final = 300 <= answer.status < 400
+        self._is_redirect = 300 <= answer.status < 400
         self._answer = replace(answer, kept=b"")  # which is in `_form`
         self._is_dated = b"date" in self.varying
         self._mapped = [(at, name) for at, name in enumerate(lines.names) if mapping.is_mapped(name)]
@@ -124,9 +124,12 @@ class ResponseTemplate(HeadPattern):
     ) -> tuple[ResponseHead, bytes] | None:
         """Return the response, and its head as the client gets it; None for a head that must be parsed.
 
+        That is so for a redirect of the root, too: the root's other form may have to be asked for.
         `raw` is without the empty line. `fill` makes the head of a format and the values for it; where `is_repeatable`,
         it is the text of HTTP/1.1.
         """
+        if self._is_redirect and request.target[1:2] in (b"", b"?"):
+            return None
         place = self._places.get(len(raw))
         values = place(raw) if place is not None else None
         if values is None or self._head % values != raw:

@@ -184,7 +184,7 @@ async def test_idle_connection_is_closed_with_goaway(tmp_path: Path) -> None:
 
 async def test_pings_do_not_keep_an_idle_connection(tmp_path: Path) -> None:
     async with edge(tmp_path, FRONTAGE_EDGE_IDLE_TIMEOUT_SECONDS="1") as proxy, http2_client(proxy) as client:
-        while not client.is_closed:
+        while client.goaway_code is None:
             client.h2.ping(bytes(8))
             client.flush()
             await asyncio.sleep(0.05)

@@ -32,8 +32,8 @@ def without_end(raw: bytes) -> bytes:
     return raw.removesuffix(b"\r\n\r\n")
 
 
-def request(method: str = "GET", host: str = "shop.example.com") -> RequestHead:
-    return parse_request(f"{method} / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), HeadLimits())
+def request(method: str = "GET", host: str = "shop.example.com", target: str = "/shop") -> RequestHead:
+    return parse_request(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), HeadLimits())
 
 
 def date_field() -> bytes:
@@ -121,6 +121,15 @@ def test_head_with_other_values_becomes_what_the_parser_makes_of_it(
     assert template is not None
     assert check(template, raw, asked, route)
     assert check(template, first, asked, route)
+
+
+@pytest.mark.parametrize("target", ["/", "/?a=1"])
+def test_redirect_of_the_root_is_parsed(target: str) -> None:
+    heads = [head(f"Location: /{number}", "Content-Length: 0", status="302 Found") for number in range(3)]
+    template = learnt(heads[0], heads[1], request())
+    assert template is not None
+    assert not check(template, heads[2], request(target=target))
+    assert check(template, heads[2], request())
 
 
 def test_cookies_are_mapped_for_the_route_and_the_domain_that_ask() -> None:
