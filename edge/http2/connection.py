@@ -261,7 +261,7 @@ class Http2Connection(RequestStreams):
         stream.held += size
         ends = flags & frames.END_STREAM
         try:
-            if stream.credit > STREAM_WINDOW:
+            if stream.credit > STREAM_WINDOW + self._grown.get(stream_id, 0):
                 raise StreamFailed(ErrorCode.FLOW_CONTROL_ERROR, "DATA beyond the stream's window")
             stream.state = advance(stream.state, DATA_RECEIVED_END if ends else DATA_RECEIVED)
             if payload:
@@ -273,7 +273,7 @@ class Http2Connection(RequestStreams):
         except StreamFailed as error:
             self._blame(stream, error.code)
             return
-        self._return_credit(stream)
+        self._return_credit(stream, keeps_up=True)
 
     def _on_rst_stream(self, stream_id: int, flags: int, payload: bytes) -> None:
         """Take an RST_STREAM frame (§6.4)."""

@@ -16,7 +16,17 @@ from edge.http2.output import Output, Piece
 from edge.http2.streams import CLOSED, HALF_CLOSED_LOCAL, HALF_CLOSED_REMOTE, OPEN, RESET_SENT, Stream, advance
 
 STREAM_WINDOW: Final = 131_072
+"""What a client may send on a stream at first. At 50 ms round trip that is 2.5 MB a second, so windows grow."""
+
+MAX_STREAM_WINDOW: Final = 1_048_576
+"""For an upload whose origin takes it as it comes."""
+
 CONNECTION_WINDOW: Final = 1_048_576
+"""For all streams, at first; it grows with theirs, so that a grown stream that stops does not stop the others."""
+
+MAX_GROWTH: Final = 1_048_576
+"""Of all streams of a connection: it bounds what a connection may hold of uploads, beside `CONNECTION_WINDOW`."""
+
 LAST_STREAM: Final = 2**31 - 1
 
 MAX_REMEMBERED: Final = 512  # streams that we reset, and ranges of those that were passed over
@@ -59,7 +69,10 @@ class OpenStreams:
 
     __slots__ = (
         "_budgets",
+        "_connection_growth",
         "_credit",
+        "_grown",
+        "_growth_left",
         "_is_going_away",
         "_last_allowed",
         "_output",
@@ -88,6 +101,9 @@ class OpenStreams:
         self._reset_ids: dict[int, None] = {}  # streams that we ended lately: frames may still be on their way
         self._receive_window = CONNECTION_WINDOW
         self._credit = 0  # octets received that no WINDOW_UPDATE has returned
+        self._grown: dict[int, int] = {}  # by how much the windows of streams are larger than `STREAM_WINDOW`
+        self._growth_left = MAX_GROWTH  # for others
+        self._connection_growth = 0  # of the connection's window, which stays
         self.failure: ConnectionFailed | None = None
 
     @property
@@ -142,7 +158,7 @@ class OpenStreams:
             stream.state = CLOSED
             self._budgets.served += 1
             del self.streams[stream.id]
-            if stream.held:
+            if stream.held or self._grown:
                 self._return_held(stream)
         return pieces
 
@@ -224,21 +240,39 @@ class OpenStreams:
         del self.streams[stream.id]
         if stream.pending_bytes or stream.block or stream.interims:
             self._output.drop(stream)
-        if stream.held:
+        if stream.held or self._grown:
             self._return_held(stream)
 
     def _return_held(self, stream: Stream) -> None:
         self._return_to_connection(stream.held)
         stream.held = 0
+        if self._grown and stream.state is CLOSED:
+            self._growth_left += self._grown.pop(stream.id, 0)
 
-    def _return_credit(self, stream: Stream) -> None:
-        """Let the client send as much again as was passed on."""
+    def _return_credit(self, stream: Stream, *, keeps_up: bool = False) -> None:
+        """Let the client send as much again as was passed on, and more where the origin `keeps_up`."""
         if stream.is_paused or stream.state is CLOSED:
             return
         self._return_held(stream)
         if stream.credit >= STREAM_WINDOW // 2 and stream.state is OPEN:
-            self._output.add_control(frames.window_update(stream.id, stream.credit))
+            growth = self._grow(stream.id) if keeps_up else 0
+            self._output.add_control(frames.window_update(stream.id, stream.credit + growth))
             stream.credit = 0
+
+    def _grow(self, stream_id: int) -> int:
+        """Double a stream's window, within the bounds; return by how much it grew."""
+        grown = self._grown.get(stream_id, 0)
+        window = STREAM_WINDOW + grown
+        growth = min(window, MAX_STREAM_WINDOW - window, self._growth_left)
+        if growth:
+            self._grown[stream_id] = grown + growth
+            self._growth_left -= growth
+            missing = MAX_GROWTH - self._growth_left - self._connection_growth
+            if missing > 0:
+                self._connection_growth += missing
+                self._receive_window += missing
+                self._output.add_control(frames.window_update(0, missing))
+        return growth
 
     def _return_to_connection(self, size: int) -> None:
         self._credit += size

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from edge.http2 import frames
-from edge.http2.frames import DATA, HEADERS, PADDED, WINDOW_UPDATE
-from edge.http2.open_streams import CONNECTION_WINDOW, STREAM_WINDOW
+from edge.http2.frames import DATA, END_STREAM, HEADERS, PADDED, WINDOW_UPDATE
+from edge.http2.open_streams import CONNECTION_WINDOW, MAX_GROWTH, MAX_STREAM_WINDOW, STREAM_WINDOW
 from tests.unit.edge.http2.conformance import FLOW, PROTOCOL, SIZE, respond
 from tests.unit.edge.http2.machine import Machine
 
@@ -113,3 +113,76 @@ def test_rfc9113_6_9_2_change_that_overflows_a_window_is_a_connection_error(clie
     client.feed(frames.window_update(1, 2**31 - 1 - 65_535))
     client.feed(frames.settings(((frames.INITIAL_WINDOW_SIZE, 65_536),)))
     assert client.failure is FLOW
+
+
+class Upload:
+    """What a client sends on a stream, as the windows allow, and what is left of these."""
+
+    def __init__(self, client: Machine, stream_id: int) -> None:
+        self.client, self.stream_id = client, stream_id
+        self.window = STREAM_WINDOW
+        client.post(stream_id)
+
+    def send(self, size: int) -> None:
+        while size:
+            part = min(size, 16_384)
+            self.client.frame(DATA, 0, self.stream_id, bytes(part))
+            self.window -= part
+            size -= part
+        self.window += sum(
+            frames.read_word(frame.payload)[0]
+            for frame in self.client.sent
+            if frame.kind == WINDOW_UPDATE and frame.stream_id == self.stream_id
+        )
+        self.client.sent.clear()
+
+    def grow(self) -> None:
+        for _ in range(8):
+            self.send(STREAM_WINDOW // 2)
+
+
+def test_window_of_an_upload_grows_while_its_origin_keeps_up(client: Machine) -> None:
+    upload = Upload(client, 1)
+    upload.grow()
+    assert upload.window == MAX_STREAM_WINDOW
+    client.connection.pause(client.made[1])
+    upload.send(MAX_STREAM_WINDOW)
+    assert client.reset_code(1) is None
+    client.frame(DATA, 0, 1, b"x")
+    assert client.reset_code(1) == FLOW
+
+
+def test_upload_that_stops_with_a_grown_window_leaves_room_for_others(client: Machine) -> None:
+    uploads = [Upload(client, stream_id) for stream_id in (1, 3, 5)]
+    for upload in uploads:
+        upload.grow()
+    assert sum(upload.window for upload in uploads) == 3 * STREAM_WINDOW + MAX_GROWTH
+    for upload in uploads[:2]:
+        client.connection.pause(client.made[upload.stream_id])
+        upload.send(upload.window)
+    others = [Upload(client, stream_id) for stream_id in (7, 9, 11, 13)]
+    for _ in range(40):
+        for other in others:
+            other.send(STREAM_WINDOW // 2)
+    assert client.failure is None
+
+
+@pytest.mark.parametrize("ends", ["response", "whole response", "reset"])
+def test_window_that_grew_is_of_use_to_others_once_its_stream_is_closed(client: Machine, ends: str) -> None:
+    client.request()
+    respond(client, 1, 10)
+    client.take()
+    for stream_id in (3, 5, 7):
+        upload = Upload(client, stream_id)
+        upload.grow()
+        assert upload.window == MAX_STREAM_WINDOW
+        if ends == "reset":
+            client.feed(frames.rst_stream(stream_id, 8))
+            continue
+        client.frame(DATA, END_STREAM, stream_id)
+        if ends == "response":
+            respond(client, stream_id, 10)
+            client.take()
+        else:
+            assert client.connection.respond(client.made[stream_id], b"\x88", b"", True)
+    assert not client.connection._grown
