@@ -163,10 +163,21 @@ class HeaderDecoder:
 
         Raises: IndexError behind the block's end.
         """
-        value, end = _string(block, value_at)
+        octet = block[value_at]
+        start = value_at + 1
+        end = start + (octet & _LENGTH)
+        if end > len(block) or octet & _LENGTH == _LENGTH:
+            value, end = _string(block, value_at)
+        elif octet < _HUFFMAN:
+            value = block[start:end]
+        else:
+            value = decode_huffman(block[start:end])
         field = make_field(name, value)
         if literal:
-            self._literals.sample(literal, field)
+            self._until_kept -= 1
+            if not self._until_kept:
+                self._until_kept = KEPT_OF
+                self._literals.add(literal, field)
         return field, end
 
     def _decode(self, block: bytes) -> list[Field]:

@@ -25,19 +25,11 @@ class KnownLiterals:
     cookies, many paths) costs little and seldom displaces it.
     """
 
-    __slots__ = ("_fields", "_until_kept", "get")
+    __slots__ = ("_fields", "get")
 
     def __init__(self) -> None:
         self._fields: dict[bytes, Field] = {}
-        self._until_kept = KEPT_OF
         self.get = self._fields.get
-
-    def sample(self, literal: bytes, field: Field) -> None:
-        """Keep the fields of some literals that were not known."""
-        self._until_kept -= 1
-        if not self._until_kept:
-            self._until_kept = KEPT_OF
-            self.add(literal, field)
 
     def add(self, literal: bytes, field: Field) -> None:
         """Keep a field's whole literal, if it may be kept."""
