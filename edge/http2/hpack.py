@@ -17,7 +17,7 @@ from edge.http2.errors import ConnectionFailed, ErrorCode
 from edge.http2.fields import FIELD_OVERHEAD_BYTES, LINE_OVERHEAD_BYTES, Field, make_field, size_of
 from edge.http2.huffman import Start
 from edge.http2.huffman import decode as decode_huffman
-from edge.http2.literals import KEPT_OF, KnownLiterals
+from edge.http2.literals import KnownLiterals
 from edge.http2.static_table import STATIC_FIELDS
 
 TABLE_BYTES: Final = 4096
@@ -85,7 +85,6 @@ class HeaderDecoder:
         "_max_table_bytes",
         "_table",
         "_table_bytes",
-        "_until_kept",
         "last",
     )
 
@@ -93,7 +92,6 @@ class HeaderDecoder:
         self._max_fields = max_fields
         self._literals = literals
         self._known = literals.get
-        self._until_kept = KEPT_OF
         self._table = _STATIC.copy()
         self._table_bytes = 0
         self._max_table_bytes = TABLE_BYTES
@@ -150,10 +148,10 @@ class HeaderDecoder:
         value = decode_huffman(code, last.start)
         if last.start is None:
             last.start = Start(code)
-        self._until_kept -= 1
-        if not self._until_kept:
-            self._until_kept = KEPT_OF
-            self._literals.add(literal, make_field(last.fields[last.field_at][2], value))
+        literals = self._literals
+        literals.until_kept -= 1
+        if not literals.until_kept:
+            literals.add(literal, make_field(last.fields[last.field_at][2], value))
         return value
 
     def _new_field(self, block: bytes, value_at: int, name: bytes, literal: bytes) -> tuple[Field, int]:
@@ -174,10 +172,10 @@ class HeaderDecoder:
             value = decode_huffman(block[start:end])
         field = make_field(name, value)
         if literal:
-            self._until_kept -= 1
-            if not self._until_kept:
-                self._until_kept = KEPT_OF
-                self._literals.add(literal, field)
+            literals = self._literals
+            literals.until_kept -= 1
+            if not literals.until_kept:
+                literals.add(literal, field)
         return field, end
 
     def _decode(self, block: bytes) -> list[Field]:
