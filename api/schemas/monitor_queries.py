@@ -42,6 +42,7 @@ def parse_monitor_query(query: MultiMapping[str]) -> MonitorQuery | PartQuery:
 
     A page is in the order the domains were added. Raises: `Refused` that names the parameter.
     """
+    queries.refuse_without_domain(query, "subdomain")
     limit = queries.parse_integer(query, "limit", default=DEFAULT_LIMIT, least=1, most=LARGEST_LIMIT)
     if queries.is_of_part(query):
         queries.refuse_beside_part(query, "offset", "from_date", "to_date")

@@ -72,6 +72,7 @@ def parse_list_query(query: MultiMapping[str]) -> ListQuery | PartQuery | Metada
 
     A page is in the order the domains were added. Raises: `Refused` that names the parameter.
     """
+    refuse_without_domain(query, "rootDomain")
     status = parse_optional_text(query, "status")
     if status not in (None, "active", "inactive"):
         raise Refused(invalid_parameter("status"))
@@ -117,6 +118,12 @@ def refuse_beside_part(query: MultiMapping[str], *names: str) -> None:
         if name in query:
             hint = "with sort, search or after, the next part is asked for by after, the `next` of the one before"
             raise Refused(invalid_parameter(name), hint=hint)
+
+
+def refuse_without_domain(query: MultiMapping[str], name: str) -> None:
+    """Refuse a parameter of a question about one domain where none is named. Raises: `Refused`."""
+    if name in query:
+        raise Refused(invalid_parameter("domain"), hint=f"{name} asks about one domain: send domain too")
 
 
 def parse_search(query: MultiMapping[str]) -> str:

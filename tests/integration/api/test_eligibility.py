@@ -143,6 +143,13 @@ async def test_a_root_that_cannot_be_resolved_says_why(service: Service, partner
     assert (await partner.get(domain=DOMAIN, rootDomain="true")).body["code"] == "servfail"
 
 
+async def test_a_question_about_a_root_that_names_no_domain_is_no_list(partner: Partner) -> None:
+    for path in ("/power", "/ssl"):
+        answer = await partner.call("GET", path, params={"rootDomain": "true"})
+
+        assert (answer.status, answer.message) == (400, "Invalid 'domain' parameter")
+
+
 async def test_root_domain_is_true_or_false(partner: Partner) -> None:
     answer = await partner.get(domain=DOMAIN, rootDomain="yes")
 

@@ -111,6 +111,7 @@ NO_QUERIES = [
     ({"from_date": "2026-01-01", "to_date": "2026-02-30"}, "to_date"),
     ({"from_date": "01/01/2026", "to_date": "2026-02-01"}, "from_date"),
     ({"from_date": "", "to_date": ""}, "from_date"),
+    ({"subdomain": "www"}, "domain"),
 ]
 
 
