@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 from common.settings import load
 from edge.process import worker_service
 from tests.component.http2_peers import get, secure_client
-from tests.component.peers import Wire, answer_each, origin
+from tests.component.peers import answer_each, origin
 from tests.tls_parts import MemoryReplica as Certificates
 from tests.tls_parts import keyring, the_ca
 from tests.waiting import until
@@ -199,27 +198,3 @@ async def test_names_beneath_a_wildcard_share_a_connection_and_anothers_among_th
         for _ in range(3):
             for label, status in ((b"a", 200), (b"c", 200), (b"b", 421), (b"x.a", 404)):
                 assert (await http2.exchange(get(authority=label + b".customer.example"))).status == status
-
-
-@pytest.mark.parametrize("expect", ["Expect: 100-continue", "Expect:"])
-async def test_curl_gets_the_response_to_an_upload_that_its_origin_does_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expect: str
-) -> None:
-    async def answer_early(wire: Wire) -> None:
-        await wire.head()
-        await wire.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large")
-        wire.close()
-
-    (tmp_path / "ca.pem").write_text(the_ca().pem)
-    with (tmp_path / "body").open("wb") as body:
-        body.truncate(5_000_000)
-    async with origin(answer_early) as there, service(tmp_path, monkeypatch, there.url) as port:
-        for name, content in ((NAMES[0], b"too large"), ("no.example.com", b"")):
-            command = ["curl", "-sS", "--http2", "-H", expect, "--cacert", str(tmp_path / "ca.pem")]
-            command += ["--data-binary", f"@{tmp_path / 'body'}", "-w", " %{http_code}", "-H", f"Host: {name}"]
-            command += ["--resolve", f"{NAMES[0]}:{port}:127.0.0.1", f"https://{NAMES[0]}:{port}/"]
-            curl = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
-            output, errors = await asyncio.wait_for(curl.communicate(), 20)
-            assert (curl.returncode, errors) == (0, b"")
-            assert output.startswith(content)
-            assert output.endswith(b" 413" if content else b" 404")
