@@ -34,7 +34,10 @@ class _Name:
 
 
 class HeadEncoder:
-    """Encodes heads for a worker's connections: remembers up to 2,048 lines and 512 names of 256 bytes."""
+    """Encodes heads for a worker's connections.
+
+    It remembers up to 2,048 lines and 512 names of 256 bytes, 256 forms, and 512 for values of certain lengths.
+    """
 
     __slots__ = ("_filled", "_forms", "_lines", "_names")
 

@@ -355,6 +355,16 @@ def test_head_encoder_forgets_lines_rather_than_grow() -> None:
     assert len(encoder._names) <= 512
 
 
+def test_head_encoder_forgets_forms_rather_than_grow() -> None:
+    encoder, decoder = HeadEncoder(), Decoder()
+    for number in range(4_000):
+        value = b"v" * (number % 300)
+        block = encoder.fill(b"HTTP/1.1 200 OK\r\nX-%d: %%b\r\n\r\n" % (number % 7 * number), (value,))
+        assert [*decoder.decode(EMPTY_TABLE + block, raw=True)][1][1] == value
+    assert len(encoder._forms) <= 256
+    assert len(encoder._filled) <= 512
+
+
 def test_head_encoder_remembers_no_long_phrase_or_name() -> None:
     encoder, decoder = HeadEncoder(), Decoder()
     for number in range(40):
