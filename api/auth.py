@@ -88,6 +88,12 @@ def rights_of(request: web.Request) -> Rights:
     return request[KEY_HOLDER].rights
 
 
+def may_change(request: web.Request, application: Application) -> bool:
+    """Return whether what opened the request may change the application, and not only look at it."""
+    holder = request.get(KEY_HOLDER)
+    return holder is None or holder.rights.may(Permission.CHANGE, application.organisation_id)
+
+
 class SignedTokens:
     """Remembers the claims of tokens, whose verification takes longer than the rest of an authentication.
 

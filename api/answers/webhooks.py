@@ -84,9 +84,9 @@ class Endpoint(TypedDict):
     last_error: str | None
 
 
-def events_page(found: Sequence[events.Event], limit: int) -> WebhookEvents:
-    """Render a part of the list of events; a full one has a `next`."""
-    items = list(map(_event, found))
+def events_page(found: Sequence[events.Event], limit: int, *, shows_links: bool) -> WebhookEvents:
+    """Render a part of the list of events; a full one has a `next`. `shows_links`: as `shown_payload`."""
+    items = [_event(each, shows_links=shows_links) for each in found]
     return {**list_of(items, found[-1].id if len(found) == limit else None, limit), "events": items}
 
 
@@ -108,13 +108,19 @@ def endpoint(url: str | None, state: webhook_endpoints.Endpoint) -> Endpoint:
     }
 
 
-def _event(event: events.Event) -> WebhookEvent:
+def shown_payload(event: events.Event, *, shows_links: bool) -> dict[str, Any]:
+    """Return an event's payload; without `shows_links`, its `connect_link` is None: a sharing link opens flows."""
+    hidden = {} if shows_links or "connect_link" not in event.payload else {"connect_link": None}
+    return event.payload | hidden
+
+
+def _event(event: events.Event, *, shows_links: bool) -> WebhookEvent:
     return {
         "id": event.id,
         "type": event.type,
         "created_at": event.created_at,
         "delivery": event.delivery,
-        "payload": event.payload,
+        "payload": shown_payload(event, shows_links=shows_links),
     }
 
 

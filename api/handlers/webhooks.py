@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.answers import webhooks as answers
+from api.auth import may_change
 from api.requests import application_of, read_body
 from api.responses import respond, respond_message
 from api.schemas import webhooks as schemas
@@ -25,8 +26,9 @@ class WebhookHandlers:
     async def get_events(self, request: web.Request) -> web.Response:
         """List events, newest first."""
         query = schemas.parse_events_query(request.query)
-        found = await self._service.list_events(application_of(request), query)
-        return respond(answers.events_page(found, query.limit))
+        application = application_of(request)
+        found = await self._service.list_events(application, query)
+        return respond(answers.events_page(found, query.limit, shows_links=may_change(request, application)))
 
     async def get_deliveries(self, request: web.Request) -> web.Response:
         """List deliveries, newest first."""

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from aiohttp import web
 
+from api.answers.webhooks import shown_payload
 from api.dashboard import words
 from api.dashboard.access import find_application
 from api.dashboard.application_view import ApplicationView
@@ -16,6 +17,7 @@ from api.dashboard.live import into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.renderings import LivePart
+from api.dashboard.visitors import visitor_of
 from api.errors import WEBHOOK_DISABLED, Refused
 from api.schemas.webhooks import ReplayBody, is_event_id
 from api.services.webhooks import Replayed
@@ -107,7 +109,8 @@ class WebhookPages:
             values = await _read_one(connection, application.id, event_id)
         if event is None:
             raise web.HTTPNotFound
-        return self._view.page(request, "delivery.html", application, event=event, **values)
+        payload = shown_payload(event, shows_links=visitor_of(request).may_change(application))
+        return self._view.page(request, "delivery.html", application, event=event, payload=payload, **values)
 
     async def get_one_live(self, request: web.Request) -> web.StreamResponse:
         """Send the status and the attempts of one delivery as they change."""

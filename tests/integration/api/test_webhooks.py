@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from api.bounds import Bounds
+from common.accounts import Permission, Role
 from common.db import deliveries, events, webhook_endpoints
 from common.db.applications import update_application
 from common.db.deliveries import ClaimedDelivery
 from common.db.events import EventType, NewEvent
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
+from tests.integration.api.people import organisation, person
 
 URL = "https://hooks.partner.example/frontage?token=1"
 ENTRY = {"at": "2026-03-01T12:00:00+00:00", "status": 500, "error": "answered 500"}
@@ -80,6 +82,22 @@ async def test_events_are_listed_newest_first_with_their_payload(service: Servic
         "user_id": "u",
         "connect_link": "https://x",
     }
+
+
+async def test_links_in_payloads_are_shown_to_those_who_may_make_some(service: Service, partner: Partner) -> None:
+    await record(service, partner)
+    acme = await organisation(service, "Acme", partner)
+    seen = {}
+    cases: list[tuple[Role, Permission]] = [
+        ("viewer", Permission.OWN),
+        ("owner", Permission.VIEW),
+        ("developer", Permission.CHANGE),
+    ]
+    for role, permission in cases:
+        who = await person(service, f"{role}-{permission}@acme.test", acme, role, permission, application=partner)
+        answer = await who.call("GET", "/webhooks/events")
+        seen[role, permission] = answer.body["items"][0]["payload"]["connect_link"]
+    assert list(seen.values()) == [None, None, "https://x"]
 
 
 async def test_pages_hold_every_event_once(service: Service, partner: Partner) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from common.accounts import Role
 from common.db import events, webhook_endpoints
 from common.db.applications import update_application
 from common.db.events import NewEvent
@@ -48,6 +49,19 @@ async def test_what_failed_for_good_is_sent_again_and_counted(dashboard: Dashboa
     form = {"action": "replay_failed", "hours": "1"}
     assert "1 failed delivery is sent again." in await words_after(browser, path, **form)
     assert "Nothing of that time has failed for good" in await words_after(browser, path, **form)
+
+
+async def test_a_viewer_sees_a_payload_without_its_link(dashboard: Dashboard) -> None:
+    acme = await dashboard.organisation()
+    partner = await dashboard.partner(acme)
+    async with dashboard.service.database.transaction() as connection:
+        new = NewEvent(partner.id, "domain.record_missing", "a.example", None, {"connect_link": "https://x/share/1"})
+        event = await events.record(connection, new)
+    cases: list[tuple[Role, bool]] = [("viewer", False), ("developer", True)]
+    for role, is_shown in cases:
+        browser = await dashboard.signed_in(f"{role}@acme.example", acme, role)
+        page = await browser.get(f"/dashboard/applications/{partner.id}/webhooks/{event}")
+        assert (page.status, "connect_link" in page.text, "https://x/share/1" in page.text) == (200, True, is_shown)
 
 
 async def test_a_disabled_endpoint_is_to_be_enabled_first(dashboard: Dashboard) -> None:

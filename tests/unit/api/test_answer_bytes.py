@@ -235,7 +235,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "account": lambda: organisations.account(ADA, [Membership(ACME, "owner")], KEY, AT),
     "keys": lambda: organisations.key(KEY, LATER),
     "audit": lambda: audit.audit_page(AuditPage([ENTRY], [Effect("change", NAME.text, "applied", AT)], ENTRY.id), 50),
-    "events": lambda: webhooks.events_page([EVENT], 1),
+    "events": lambda: webhooks.events_page([EVENT], 1, shows_links=True),
     "deliveries": lambda: webhooks.deliveries_page([DELIVERY], 2),
     "endpoint": lambda: [
         webhooks.endpoint("https://hooks.test", Endpoint(AT, AT, None, "500")),
