@@ -33,6 +33,7 @@ class Http2Stream(Stream):
         "_connection",
         "_content",
         "_early",
+        "_last",
         "_missing",
         "_worker",
         "bytes_down",
@@ -46,6 +47,7 @@ class Http2Stream(Stream):
     )
 
     _block: bytes  # the head of a whole response, while `_content` is kept
+    _last: bytes  # content that Content-Length ends with, until END_STREAM comes
 
     def __init__(
         self, connection: Http2ClientConnection, worker: WorkerContext, stream_id: int, send_window: int
@@ -83,6 +85,7 @@ class Http2Stream(Stream):
         """Keep content until `start`: it may come before. `length`: octets, or `CHUNKED`."""
         self._missing = length
         self._early = []
+        self._last = b""
 
     def start(self) -> None:
         """Start the exchange, with what came of its body."""
@@ -99,12 +102,19 @@ class Http2Stream(Stream):
             self._break_request(exchange, error.response)
 
     def on_data(self, data: bytes) -> None:
-        """Pass content of the request on."""
+        """Pass content of the request on.
+
+        The last octets that Content-Length announces wait for END_STREAM: no origin answers before, and none gets the
+        whole of a request that goes on against its length.
+        """
         if self._missing != CHUNKED:
             self._missing -= len(data)
             if self._missing < 0:
                 raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "more content than Content-Length announces")
-            self._pass_on(data)
+            if self._missing:
+                self._pass_on(data)
+            else:
+                self._last = data
         else:
             self._pass_on(chunks.encode(data))
 
@@ -114,6 +124,9 @@ class Http2Stream(Stream):
             self._pass_on(chunks.last_chunk(trailers))
         elif self._missing:
             raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "less content than Content-Length announces")
+        elif self._last:
+            self._pass_on(self._last)
+            self._last = b""
 
     def _pass_on(self, data: bytes) -> None:
         exchange = self.exchange

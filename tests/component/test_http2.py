@@ -346,6 +346,30 @@ async def test_content_against_its_length_resets_the_stream(tmp_path: Path, leng
         await until(proxy.worker.is_idle)
 
 
+async def test_request_of_known_length_is_whole_at_the_origin_with_its_end(tmp_path: Path) -> None:
+    """`httpx` ends a request by a frame of its own: a response before that would be followed by a reset."""
+    bodies = []
+
+    async def script(wire: Wire) -> None:
+        await wire.head()
+        bodies.append(await wire.exactly(3))
+        bodies.append(await wire.exactly(2))
+        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with served(script, tmp_path) as (_, proxy), http2_client(proxy) as client:
+        stream_id = client.request(post(b"/", (b"content-length", b"5")), b"hel", ends=False)
+        await until(lambda: bodies == [b"hel"])
+        client.h2.send_data(stream_id, b"lo")
+        for _ in range(20):  # in which the origin could have answered
+            assert (await client.exchange(get(authority=b"none.example.com"))).status == 404
+        assert bodies == [b"hel"]
+        client.h2.end_stream(stream_id)
+        client.flush()
+        response = await client.response(stream_id)
+        assert (response.content, response.reset) == (b"ok", None)
+    assert bodies == [b"hel", b"lo"]
+
+
 async def test_trailers_of_a_request_go_on_as_those_of_http_1_1(tmp_path: Path) -> None:
     received = []
 
