@@ -61,7 +61,7 @@ class _NoQueue(list[Stream]):
         """Drop the stream."""
 
 
-_NO_QUEUES: Final = (_NoQueue(),) * URGENCIES
+_NO_QUEUES: Final[list[list[Stream] | None]] = [_NoQueue()] * URGENCIES
 
 
 class Output:
@@ -97,7 +97,7 @@ class Output:
         self.held_bytes = 0
         self.sent_pieces = 0
         self._granted = frames.DEFAULT_WINDOW  # by the client, for the connection
-        self._queues: tuple[list[Stream], ...] = tuple([] for _ in range(URGENCIES))
+        self._queues: list[list[Stream] | None] = [None] * URGENCIES  # made when needed: a whole response needs none
         self.queued = 0
         self._starved: list[Stream] = []  # stopped by the connection's window
 
@@ -116,12 +116,15 @@ class Output:
         if not stream.is_queued:
             stream.is_queued = True
             self.queued += 1
-            self._queues[stream.urgency].append(stream)
+            queue = self._queues[stream.urgency]
+            if queue is None:
+                queue = self._queues[stream.urgency] = []
+            queue.append(stream)
 
     def unqueue(self, stream: Stream) -> bool:
         """Take the stream out of its queue; return whether it was in it."""
         queue = self._queues[stream.urgency]
-        if not stream.is_queued or stream not in queue:
+        if not stream.is_queued or queue is None or stream not in queue:
             return False
         queue.remove(stream)
         self.queued -= 1
@@ -138,9 +141,7 @@ class Output:
         stream.pending_bytes += size
         self.held_bytes += size
         if not stream.is_queued:
-            stream.is_queued = True
-            self.queued += 1
-            self._queues[stream.urgency].append(stream)
+            self.queue(stream)
         if stream.pending_bytes > HIGH_BYTES or self.held_bytes > MAX_HELD_BYTES:
             stream.is_full = True
 

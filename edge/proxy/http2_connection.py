@@ -242,17 +242,12 @@ class Http2ClientConnection(Http2Writing):
     def on_request(self, stream: Http2Stream, head: bytes, *, is_complete: bool) -> None:
         """Forward or answer a request, `head` in HTTP/1.1."""
         memory = self._memory
-        if memory.raw == head and memory.generation == self._worker.routes.generation:
-            self._begin(stream, memory, is_complete)
-        elif head[:1] == b"P":
-            if memory.recall_upload(head) is not None:
-                self._begin(stream, memory, is_complete)
-            else:
-                self._decide(stream, head, is_complete=is_complete)
-        elif memory.recall(head):
+        is_known = memory.recall_upload(head) is not None if head[:1] == b"P" else memory.recall(head)
+        if is_known:
             self._begin(stream, memory, is_complete)
         else:
             self._decide(stream, head, is_complete=is_complete)
+        memory.drop_octets()
 
     def on_similar_request(self, stream: Http2Stream, path: bytes, head_bytes: int) -> bool:
         """Forward a request that differs from the last one in its path alone; return False where its head is needed."""
@@ -260,6 +255,7 @@ class Http2ClientConnection(Http2Writing):
         if not memory.recall_target(path, head_bytes):
             return False
         self._begin(stream, memory, True)
+        memory.upstream_head = b""  # as `drop_octets` does
         return True
 
     def on_varied_request(self, stream: Http2Stream, path: bytes, before: bytes, kept: bytes, head_bytes: int) -> bool:
@@ -268,6 +264,7 @@ class Http2ClientConnection(Http2Writing):
         if not memory.recall_fields(path, before, kept, head_bytes):
             return False
         self._begin(stream, memory, True)
+        memory.upstream_head = b""
         return True
 
     def _decide(self, stream: Http2Stream, raw: bytes, *, is_complete: bool) -> None:
