@@ -160,7 +160,8 @@ async def locks_are_waited_for(connection: Connection, asked: asyncio.Task[Answe
     """Wait until another connection waits for a lock of this one, or the call is answered without."""
     async with asyncio.timeout(SECONDS):
         while not asked.done() and not await connection.fetchval(
-            "select exists (select from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid)))"
+            # not of pg_stat_activity, which shows a transaction what it did at the first look
+            "select exists (select from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid)))"
         ):
             await asyncio.sleep(0.01)
 
