@@ -31,7 +31,7 @@ from edge.replica.certificate_keys import CertificateUse, key_identity
 from edge.replica.records import CertificateRecord, RecordUnusable, read_record
 from edge.replica.routes import TlsOptions, read_tls_options
 from edge.tls.certificate_ends import end_of
-from edge.tls.contexts import PROTOCOLS, build_context
+from edge.tls.contexts import PROTOCOLS, ServerContext, build_context
 
 _log = get_logger(__name__)
 
@@ -66,7 +66,7 @@ class Missing(Enum):
 
 @dataclass(slots=True)
 class _Entry:
-    context: ssl.SSLContext | None  # none: unusable
+    context: ServerContext | None  # none: unusable
     keys: int | None  # the keyring's revision under which the private key did not open; None: it opened
     digest: bytes
     options: TlsOptions
@@ -99,7 +99,7 @@ class CertificateCache:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._unusable: dict[str, None] = {}  # names of entries without a context; those reviewed last come last
 
-    def find(self, domain: str) -> ssl.SSLContext | Missing:
+    def find(self, domain: str) -> ServerContext | Missing:
         """Return the context to present now, without building one."""
         generation = self._reader.generation()  # before the record: a change in between is seen next time
         entry = self._entries.get(domain)
@@ -116,7 +116,7 @@ class CertificateCache:
         self._entries.move_to_end(domain)
         return entry.context or Missing.UNUSABLE
 
-    def build(self, domain: str) -> ssl.SSLContext | Missing:
+    def build(self, domain: str) -> ServerContext | Missing:
         """Build and keep the context (about a millisecond: ask the `BuildBudget` first)."""
         generation = self._reader.generation()
         record = self._reader.get_raw("certificate", domain)
@@ -184,7 +184,7 @@ class CertificateCache:
 
     def _try_build(
         self, domain: str, content: bytes, options: TlsOptions
-    ) -> tuple[ssl.SSLContext | None, int | None, float]:
+    ) -> tuple[ServerContext | None, int | None, float]:
         """Return the context, or None with the revision of the keys if these are what it fails for; and its end.
 
         Raises: OSError where this machine lacks what it takes.

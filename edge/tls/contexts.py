@@ -34,21 +34,32 @@ PROTOCOLS_WITH_HTTP2 = (HTTP2, *PROTOCOLS)
 _MAX_SESSIONS = 64
 
 
-def build_context(chain: str, private_key: bytes, protocols: Sequence[str] = PROTOCOLS) -> ssl.SSLContext:
+class ServerContext(ssl.SSLContext):
+    """A domain's context, which knows the protocols that it offers by ALPN: OpenSSL has no call that returns them."""
+
+    protocols: frozenset[bytes]
+
+    def offer_protocols(self, protocols: Sequence[str]) -> None:
+        """Choose the first of these that the client offers."""
+        self.set_alpn_protocols(list(protocols))
+        self.protocols = frozenset(protocol.encode() for protocol in protocols)
+
+
+def build_context(chain: str, private_key: bytes, protocols: Sequence[str] = PROTOCOLS) -> ServerContext:
     """Return a context that presents `chain` (PEM, leaf first) with `private_key` (PEM, not encrypted).
 
     It chooses the first of `protocols` that the client offers.
 
     Raises: `ssl.SSLError` (an OSError) or ValueError when the two are unusable or do not belong together.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.maximum_version = ssl.TLSVersion.TLSv1_3
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
     context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE  # all are good; the client knows what its hardware likes
     context.num_tickets = 1
     context.set_ciphers(_CIPHERS)
-    context.set_alpn_protocols(list(protocols))
+    context.offer_protocols(protocols)
     _load(context, chain.encode("ascii") + b"\n" + private_key)
     return context
 

@@ -22,11 +22,11 @@ class Failure(StrEnum):
     TOO_LARGE = "too_large"
     OLD_VERSION = "old_version"
     NO_GROUP = "no_group"
-    NO_PROTOCOL = "no_protocol"
     NO_NAME = "no_name"
     BAD_NAME = "bad_name"
     # decided by what we know of the name
     UNKNOWN_NAME = "unknown_name"
+    NO_PROTOCOL = "no_protocol"
     HOLD_LIMIT = "hold_limit"
     HOLD_TIMEOUT = "hold_timeout"
     UNUSABLE_CERTIFICATE = "unusable_certificate"

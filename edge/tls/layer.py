@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import cast
 
 from edge.tls.client_hello import MAX_HELLO_BYTES, ClientHello, ClientHelloPeek
+from edge.tls.contexts import ServerContext
 from edge.tls.failures import Failure, answer_to
 from edge.tls.shared import TlsShared
 from edge.transport.connection_limits import client_key
@@ -36,6 +37,7 @@ class TlsLayer(asyncio.Protocol):
     """
 
     __slots__ = (
+        "_alpn",
         "_context",
         "_has_ended",
         "_hold",
@@ -43,7 +45,6 @@ class TlsLayer(asyncio.Protocol):
         "_inner_factory",
         "_is_deferred",
         "_is_over",
-        "_offers_protocols",
         "_outgoing",
         "_peek",
         "_place",
@@ -60,14 +61,14 @@ class TlsLayer(asyncio.Protocol):
         self._inner_factory = inner_factory
         self._peek: ClientHelloPeek | None = ClientHelloPeek(tls.groups)  # none: the hello is known
         self._received = b""  # what OpenSSL is yet to see
-        self._context: ssl.SSLContext | None = None  # the handshake may start
+        self._context: ServerContext | None = None  # the handshake may start
         self._sslobj: ssl.SSLObject | None = None
         self._hold: asyncio.TimerHandle | None = None  # while held: its end
         self._is_deferred = False  # the answer to what came, to a later turn of the loop
         self._has_ended = False  # FIN
         self._is_over = False
         self._place: str | None = None  # among the worker's connections
-        self._offers_protocols = False
+        self._alpn: tuple[bytes, ...] = ()  # what the client offers
         self.server_name = ""
 
     @property
@@ -123,13 +124,11 @@ class TlsLayer(asyncio.Protocol):
     def _judge(self, hello: ClientHello) -> None:
         if len(self._received) > _MAX_EARLY_BYTES:
             self.refuse(Failure.TOO_LARGE)
-        elif hello.alpn and self._tls.protocols.isdisjoint(hello.alpn):  # RFC 7301 §3.2: SHALL be refused
-            self.refuse(Failure.NO_PROTOCOL)
         elif hello.server_name is None:
             self.refuse(Failure.NO_NAME)
         else:
             self.server_name = hello.server_name
-            self._offers_protocols = bool(hello.alpn)
+            self._alpn = hello.alpn
             self._tls.arrive(self)
 
     def wait(self, seconds: float) -> None:
@@ -138,8 +137,11 @@ class TlsLayer(asyncio.Protocol):
         self._end_hold()
         self._hold = self._tls.loop.call_later(seconds, self.refuse, Failure.HOLD_TIMEOUT)
 
-    def start(self, context: ssl.SSLContext) -> None:
-        """Make the handshake with this context."""
+    def start(self, context: ServerContext) -> None:
+        """Make the handshake with this context, or refuse a client that offers none of its protocols."""
+        if self._alpn and context.protocols.isdisjoint(self._alpn):  # RFC 7301 §3.2: SHALL be refused
+            self.refuse(Failure.NO_PROTOCOL)
+            return
         self._tls.leave(self)
         if self._hold is not None:
             self._end_hold()
@@ -193,13 +195,8 @@ class TlsLayer(asyncio.Protocol):
                 return self._hand_over(self._sslobj, memoryview(data)[end:])
         return None
 
-    def _hand_over(self, sslobj: ssl.SSLObject, rest: memoryview) -> TlsStream | None:
+    def _hand_over(self, sslobj: ssl.SSLObject, rest: memoryview) -> TlsStream:
         self._flush()
-        protocol = sslobj.selected_alpn_protocol()
-        if protocol is None and self._offers_protocols:  # HTTP/2 alone, where its application has turned that off
-            self._finish(Failure.NO_PROTOCOL)
-            self._part()
-            return None
         self._finish(None)
         self._tls.completed(self.server_name, sslobj)
         self._tls.connection_limits.leave(self._place)  # the inner takes it, in this turn
@@ -207,7 +204,7 @@ class TlsLayer(asyncio.Protocol):
             self._tls.loop, self._raw, sslobj, self._incoming, self._outgoing, self.server_name, self._tls.deferred
         )
         self._raw.set_protocol(stream)
-        stream.begin(self._inner_factory(protocol), rest)
+        stream.begin(self._inner_factory(sslobj.selected_alpn_protocol()), rest)
         return stream
 
     def _flush(self) -> None:

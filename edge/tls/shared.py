@@ -21,7 +21,7 @@ from edge.replica.certificate_keys import CertificateUse
 from edge.replica.certificates import read_hold_until
 from edge.tls.certificate_ends import end_families
 from edge.tls.certificates import BuildBudget, CertificateCache, CertificateReader, Missing
-from edge.tls.contexts import PROTOCOLS, holds_too_many_sessions
+from edge.tls.contexts import PROTOCOLS, ServerContext, holds_too_many_sessions
 from edge.tls.deadlines import Deadlines
 from edge.tls.failures import Failure
 from edge.tls.groups import accepted_groups
@@ -41,8 +41,8 @@ class Handshake(Holdable, Protocol):
     def server_name(self) -> str:
         """Return the name that the client asked for."""
 
-    def start(self, context: ssl.SSLContext) -> None:
-        """Make the handshake with this context."""
+    def start(self, context: ServerContext) -> None:
+        """Make the handshake with this context, or refuse a client that offers none of its protocols."""
 
     def refuse(self, failure: Failure) -> None:
         """End the handshake."""
@@ -97,7 +97,6 @@ class TlsShared:
         protocols: Sequence[str] = PROTOCOLS,
     ) -> None:
         """`protocols` are offered by ALPN, the preferred first."""
-        self.protocols = frozenset(protocol.encode() for protocol in protocols)
         self.loop = loop
         self.limits = limits or TlsLimits()
         self.groups = accepted_groups()
@@ -201,9 +200,9 @@ class TlsShared:
                 return wait
             found = self._certificates.build(domain)
             self.counters.context_builds += 1
-        elif isinstance(found, ssl.SSLContext):
+        elif isinstance(found, ServerContext):
             self.counters.cache_hits += 1
-        if isinstance(found, ssl.SSLContext):
+        if isinstance(found, ServerContext):
             handshake.start(found)
         elif found is Missing.UNUSABLE:
             handshake.refuse(Failure.UNUSABLE_CERTIFICATE)
