@@ -228,7 +228,8 @@ class Supervisor:
             case _:
                 return
         if is_reached:
-            log.info("the generation is " + type(self._aim).__name__.lower(), workers=len(self._pairs))
+            pids = [process.pid for process in self._processes.values()]
+            log.info("the generation is " + type(self._aim).__name__.lower(), workers=len(self._pairs), pids=pids)
             self._report(self._aim)
             self._aim = None
 
@@ -257,7 +258,9 @@ class Supervisor:
             log.error("a worker cannot be started", pair=pair, error=str(error))
             self._roster.exited(worker, time.monotonic())
             return
-        log.info("worker started", worker=worker, pair=pair, pid=process.pid)
+        # Not before it serves: an edge that is refused at its start prints the reason alone.
+        report = log.info if self._is_open else log.debug
+        report("worker started", worker=worker, pair=pair, pid=process.pid)
         self._processes[worker] = process
         self._run_apart(self._live(process), f"worker {worker}")
 

@@ -88,4 +88,4 @@ async def _handle_commands(reader: asyncio.StreamReader, supervisor: Supervisor,
                 supervisor.upgrade_failed(FailedUpgrade(datetime.fromisoformat(command.at), command.reason))
             case _:
                 log.warning("a command of the upgrade parent could not be read", line=line.decode(errors="replace"))
-        log.info("command from the upgrade parent", command=str(command))
+        log.debug("command from the upgrade parent", command=str(command))

@@ -26,7 +26,7 @@ MOMENTS = ["worker started", "the generation is prepared", "Leave()"]
 
 @pytest.fixture
 async def edge(tmp_path: Path) -> AsyncIterator[EdgeProcess]:
-    with stand_in_edge(tmp_path) as process:
+    with stand_in_edge(tmp_path, FRONTAGE_LOG_LEVEL="debug") as process:
         await process.start()
         yield process
 
