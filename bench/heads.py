@@ -53,9 +53,26 @@ def varied(host: str, path: str) -> list[bytes]:
     return [_variant(number, host, path) for number in range(VARIANTS)]
 
 
+def other_path(path: str, number: int) -> str:
+    """Return the path with a query that differs from number to number."""
+    return f"{path}?n={number}&v={number * 7919}"
+
+
 def other_paths(host: str, path: str) -> list[bytes]:
     """Return `VARIANTS` requests of a browser that differ in their paths alone."""
-    return [_head(host, f"{path}?n={number}&v={number * 7919}", _BROWSER.items()) for number in range(VARIANTS)]
+    return [_head(host, other_path(path, number), _BROWSER.items()) for number in range(VARIANTS)]
+
+
+def other_cookies(host: str, path: str, numbers: Iterable[int] = range(VARIANTS)) -> list[bytes]:
+    """Return a request of a browser for each number, which differs in its path and its session cookie alone."""
+    return [
+        _head(
+            host,
+            other_path(path, number),
+            (_BROWSER | {"Cookie": _own_fields(number, host)["Cookie"]}).items(),
+        )
+        for number in numbers
+    ]
 
 
 def posts(host: str, path: str) -> list[bytes]:

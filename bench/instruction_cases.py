@@ -123,6 +123,7 @@ def _over_tls() -> list[InstructionCase]:
 
 def _over_http2() -> list[InstructionCase]:
     varied, other_paths = heads.varied(HOST, KB), heads.other_paths(HOST, KB)
+    other_cookies = heads.other_cookies(HOST, KB)
     return [
         InstructionCase(
             "h2-1", "both different, HTTP/2, one request at a time", varied, answers.varied(), secure=True, streams=1
@@ -142,6 +143,22 @@ def _over_http2() -> list[InstructionCase]:
             "h2-path-10",
             "path and response different, HTTP/2, ten requests at once",
             other_paths,
+            answers.varied(),
+            secure=True,
+            streams=10,
+        ),
+        InstructionCase(
+            "h2-cookies-1",
+            "path, a cookie and response different, HTTP/2, one request at a time",
+            other_cookies,
+            answers.varied(),
+            secure=True,
+            streams=1,
+        ),
+        InstructionCase(
+            "h2-cookies-10",
+            "path, a cookie and response different, HTTP/2, ten requests at once",
+            other_cookies,
             answers.varied(),
             secure=True,
             streams=10,
