@@ -36,6 +36,8 @@ class Load(Enum):
     MANY = "1,000 domains in turn; over TLS a new connection, for the next name, after ten requests"
     HTTP2_1 = "HTTP/2, paths differ, one stream at a time on each of 32 connections"
     HTTP2_10 = "HTTP/2, paths differ, ten streams at a time on each of 32 connections"
+    HTTP2_COOKIES_1 = "HTTP/2, paths and cookies differ, one stream at a time on each of 32 connections"
+    HTTP2_COOKIES_10 = "HTTP/2, paths and cookies differ, ten streams at a time on each of 32 connections"
     SOCKET = "WebSocket messages of 64 bytes, echoed by the origin"
 
 
@@ -149,6 +151,22 @@ CASES = (
         "h2-responses-10", "h2 1 KB, responses differ, -m 10", HTTPS, Load.HTTP2_10, DIFFERENT, CostLimit(1.35, "nginx")
     ),
     Case("h2-responses", "h2 1 KB, responses differ, -m 1", HTTPS, Load.HTTP2_1, DIFFERENT, CostLimit(1.6, "nginx")),
+    Case(
+        "h2-cookies-10",
+        "h2 1 KB, cookies and responses differ, -m 10",
+        HTTPS,
+        Load.HTTP2_COOKIES_10,
+        DIFFERENT,
+        CostLimit(1.35, "nginx"),
+    ),
+    Case(
+        "h2-cookies",
+        "h2 1 KB, cookies and responses differ, -m 1",
+        HTTPS,
+        Load.HTTP2_COOKIES_1,
+        DIFFERENT,
+        CostLimit(1.6, "nginx"),
+    ),
     Case("h2-64k", "h2 64 KB, -m 1", HTTPS, Load.HTTP2_1, KB_64, CostLimit(1, "nginx")),
     Case("h2-1m", "h2 1 MB, -m 1", HTTPS, Load.HTTP2_1, MB, CostLimit(1, "nginx")),
     Case("ws", "WebSocket message", HTTP, Load.SOCKET),

@@ -33,6 +33,7 @@ from rich.table import Table
 
 from bench import cases, compare_picture, h2load, heads, output, typical, wrk
 from bench.cases import BODY_BYTES, Case, Load
+from bench.http2_load import Http2Load
 from bench.lab.ports import free_ports
 from bench.loads import LoadRun, read_run
 from bench.peers import HOST, LOAD_CORE, PROXY_CORE, SECURE_HOST, SOCKET_HOST, Peer, RunningProxy, Sites, missing
@@ -51,6 +52,7 @@ OURS = Frontage.name
 REFERENCE = Nginx.name
 MANY_HOSTS = tuple(f"shop-{number}.customer.localhost" for number in range(1000))
 _STREAMS = {Load.HTTP2_1: 1, Load.HTTP2_10: 10}
+_COOKIE_STREAMS = {Load.HTTP2_COOKIES_1: 1, Load.HTTP2_COOKIES_10: 10}
 _PROGRAMS = {"wrk": "wrk", "h2load": "nghttp2-client", "taskset": "util-linux", "nginx": "nginx-light"}
 _WARM_UP_SECONDS = 1.0
 _OVERHEAD_SECONDS = 0.3
@@ -269,12 +271,13 @@ def _host(case: Case) -> str:
 
 
 class _Loads:
-    """Runs the load of each case; `directory` has the file of hosts."""
+    """Runs the load of each case; `directory` has the file of hosts, and what a load prepares for its runs."""
 
     def __init__(self, directory: Path) -> None:
         self._hosts = directory / "hosts"
         self._page = heads.page(HOST, heads.read_page())
         self._typical = typical.requests(SECURE_HOST)
+        self._cookies = Http2Load(directory)
 
     async def run(self, case: Case, port: int, seconds: float) -> LoadRun:
         """Load the proxy at `port` as the case says.
@@ -290,6 +293,8 @@ class _Loads:
         url = f"{case.scheme}://{_host(case)}:{port}{case.path}"
         if case.load in _STREAMS:
             return await h2load.run(url, streams=_STREAMS[case.load], seconds=seconds, core=LOAD_CORE)
+        if case.load in _COOKIE_STREAMS:
+            return await self._cookies.run(url, streams=_COOKIE_STREAMS[case.load], seconds=seconds, core=LOAD_CORE)
         is_refused = case.path == cases.MISSING
         return await wrk.run(url, self._requests(case), seconds=seconds, core=LOAD_CORE, is_refused=is_refused)
 

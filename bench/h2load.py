@@ -14,11 +14,10 @@ import tempfile
 from typing import Final
 
 from bench import heads
-from bench.loads import LoadRun
+from bench.loads import HTTP2_CONNECTIONS, LoadRun
 from bench.pinned import LoadFailed
 from common.processes import exited, spawn
 
-CONNECTIONS: Final = 32
 _PATHS: Final = 1000
 _SPARE_SECONDS: Final = 20
 _COUNTS: Final = re.compile(r"(\d+) total, \d+ started, \d+ done, (\d+) succeeded, (\d+) failed, (\d+) errored")
@@ -31,10 +30,10 @@ async def run(url: str, *, streams: int, seconds: float, core: int) -> LoadRun:
     """
     port = url.split("/")[2].split(":")[1]
     with tempfile.NamedTemporaryFile("w", prefix="frontage-h2load-") as file:
-        file.write("\n".join(f"{url}?n={number}&v={number * 7919}" for number in range(_PATHS)) + "\n")
+        file.write("\n".join(heads.other_path(url, number) for number in range(_PATHS)) + "\n")
         file.flush()
-        argv = ["h2load", "-t1", f"-c{CONNECTIONS}", f"-m{streams}", "-D", f"{max(1, round(seconds))}", "-i", file.name]
-        argv += [f"--connect-to=127.0.0.1:{port}"]
+        argv = ["h2load", "-t1", f"-c{HTTP2_CONNECTIONS}", f"-m{streams}", "-D", f"{max(1, round(seconds))}"]
+        argv += ["-i", file.name, f"--connect-to=127.0.0.1:{port}"]
         for name, value in heads.browser_fields():
             for part in value.split("; ") if name == "Cookie" else [value]:
                 argv += ["-H", f"{name}: {part}"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bench.pinned import LoadFailed
 
 CONNECTIONS = 64
+HTTP2_CONNECTIONS = 32
 
 
 @dataclass(frozen=True, slots=True)
