@@ -13,8 +13,6 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 
-import aiohappyeyeballs
-
 from common.addresses import AddressPolicy
 from common.errors import AddressRefused, FrontageError
 from common.host_ports import HostPort
@@ -23,11 +21,11 @@ from edge.routing.route import Origin
 from edge.transport.deferred_work import LoopTurns
 from edge.upstream.address_order import AddressOrder
 from edge.upstream.connection import UpstreamConnection
+from edge.upstream.dialling import Connected, dial
 from edge.upstream.origin_tls import OriginTls
 from edge.upstream.resolution import OriginResolver, Unresolvable
 
-# RFC 8305 §5 recommends 250 ms between attempts.
-_RACE_DELAY_SECONDS = 0.25
+_HEAD_START_SECONDS = 0.25  # as RFC 8305 §5 recommends
 _MAX_HANDSHAKES = 3  # for one connection, each at another address
 
 
@@ -119,15 +117,11 @@ class Connector:
                     raise
         return connection
 
-    async def _dial(self, origin: Origin, addresses: Sequence[str]) -> tuple[socket.socket, str]:
+    async def _dial(self, origin: Origin, addresses: Sequence[str]) -> Connected:
         """Connect to one of these; earlier ones have a head start."""
         await self._turns.take()
-        infos = [_address_info(address, origin.port) for address in addresses]
-        sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_RACE_DELAY_SECONDS, interleave=0)
-        address = addresses[0]
+        sock, address = await dial(addresses, origin.port, head_start_seconds=_HEAD_START_SECONDS)
         if len(addresses) > 1:
-            # Linux makes another address of 0.0.0.0.
-            address = next((each for each in addresses if _is_connected_to(sock, each)), address)
             self._order.note_chosen(origin, addresses, address, asyncio.get_running_loop().time())
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -169,10 +163,6 @@ class Connector:
             raise
 
 
-def _is_connected_to(sock: socket.socket, address: str) -> bool:
-    return ipaddress.ip_address(sock.getpeername()[0]) == ipaddress.ip_address(address)
-
-
 def _fault_of(error: Exception) -> OriginFault:
     match error:
         case Unresolvable():
@@ -187,11 +177,3 @@ def _fault_of(error: Exception) -> OriginFault:
             return "refused"
         case _:
             return "connection"
-
-
-def _address_info(
-    address: str, port: int
-) -> tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, int] | tuple[str, int, int, int]]:
-    if ":" in address:
-        return socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port, 0, 0)
-    return socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port)

@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import aiohappyeyeballs
 import orjson
 import pytest
 
+from edge.upstream.dialling import Connected, dial
 from tests.component.peers import Edge, Origin, Wire, answer_each, edge, origin
 from tests.waiting import until
 
@@ -139,15 +139,14 @@ async def test_slow_uploads_hold_no_connection_to_the_origin(tmp_path: Path) -> 
 async def test_uploads_that_end_together_are_dialled_one_in_a_turn_of_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loop, dial = asyncio.get_running_loop(), aiohappyeyeballs.start_connection
-    turn, dialled_in = 0, []
+    loop, turn, dialled_in = asyncio.get_running_loop(), 0, []
 
     def count_turns() -> None:
         nonlocal turn
         turn += 1
         loop.call_soon(count_turns)
 
-    async def noted(*arguments: Any, **options: Any) -> socket.socket:
+    async def noted(*arguments: Any, **options: Any) -> Connected:
         dialled_in.append(turn)
         return await dial(*arguments, **options)
 
@@ -156,7 +155,7 @@ async def test_uploads_that_end_together_are_dialled_one_in_a_turn_of_the_loop(
         for client in uploads:
             await client.send(post(sized(10)) + bytes(9))
         await arrived(proxy, 16 * 9)
-        monkeypatch.setattr(aiohappyeyeballs, "start_connection", noted)
+        monkeypatch.setattr("edge.upstream.connector.dial", noted)
         count_turns()
         await asyncio.gather(*(client.send(b"x") for client in uploads))
         for client in uploads:
