@@ -123,6 +123,12 @@ def parse_webhook_url(text: str) -> str:
     return f"{parse_application_url(address)}{mark}{query}"
 
 
+def hide_query(url: str, mark: str = "…") -> str:
+    """Return the URL with `mark` in place of its query, where receivers of webhooks have their key."""
+    address, separator, _ = url.partition("?")
+    return f"{address}?{mark}" if separator else url
+
+
 def _parse_host(text: str) -> str:
     """Return a URL's host in canonical form.
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from api.answers.webhooks import shown_url
 from api.rules.response_policy import Compression, ReferrerPolicy
 from common.db import applications
 from common.db.application_removal import Extent
@@ -62,6 +63,7 @@ class Application(TypedDict):
     secureCnameTarget: str | None
     applicationUrl: str | None
     webhookUrl: str | None
+    """Where events are sent; null: they are only listed. Users and keys that may only look get `…` for its query."""
     rootPathAccess: list[str]
     sendHost: Literal["origin", "customer"]
     originServerName: str | None
@@ -144,9 +146,12 @@ class ServiceAuthState(TypedDict):
 
 
 def application_answer(
-    application: applications.Application, error_page: str | None, left: Extent | None = None
+    application: applications.Application, error_page: str | None, left: Extent | None = None, *, shows_query: bool
 ) -> Application:
-    """Render all that a partner sets, and no secret. `left`: what remains of one that is being deleted."""
+    """Render all that a partner sets, and no secret. `left`: what remains of one that is being deleted.
+
+    `shows_query`: as `api.answers.webhooks.shown_url`.
+    """
     deleting: Deleting | None = None
     if left is not None and application.deleting_at is not None:
         deleting = {"since": application.deleting_at, "domains": left.domains, "monitored": left.monitored_domains}
@@ -156,7 +161,7 @@ def application_answer(
         "cnameTarget": application.cname_target,
         "secureCnameTarget": application.secure_cname_target,
         "applicationUrl": application.application_url,
-        "webhookUrl": application.webhook_url,
+        "webhookUrl": shown_url(application.webhook_url, shows_query=shows_query),
         "rootPathAccess": list(application.root_path_access),
         "sendHost": application.send_host,
         "originServerName": application.origin_server_name,

@@ -13,6 +13,7 @@ from common.db import deliveries, events, webhook_endpoints
 from common.db.deliveries import Status as DeliveryStatus
 from common.db.events import EventType
 from common.endpoint_health import disables_at
+from common.urls import hide_query
 
 
 class WebhookEvent(TypedDict):
@@ -77,6 +78,7 @@ class Endpoint(TypedDict):
     """How the endpoint of the webhook fares."""
 
     url: str | None
+    """Where events are sent. Users and keys that may only look get `…` for its query."""
     enabled: bool
     failing_since: datetime | None
     disables_at: datetime | None
@@ -96,16 +98,21 @@ def deliveries_page(found: Sequence[deliveries.Delivery], limit: int) -> Deliver
     return {**list_of(items, found[-1].event_id if len(found) == limit else None, limit), "deliveries": items}
 
 
-def endpoint(url: str | None, state: webhook_endpoints.Endpoint) -> Endpoint:
+def endpoint(url: str | None, state: webhook_endpoints.Endpoint, *, shows_query: bool) -> Endpoint:
     """Render the state of the endpoint. `disables_at`: the first failure from then on disables it."""
     return {
-        "url": url,
+        "url": shown_url(url, shows_query=shows_query),
         "enabled": url is not None and state.disabled_at is None,
         "failing_since": state.failing_since,
         "disables_at": disables_at(state),
         "disabled_at": state.disabled_at,
         "last_error": state.last_error,
     }
+
+
+def shown_url(url: str | None, *, shows_query: bool) -> str | None:
+    """Return the URL of a webhook; without `shows_query`, with a mark for its query, where a key may stand."""
+    return url if url is None or shows_query else hide_query(url)
 
 
 def shown_payload(event: events.Event, *, shows_links: bool) -> dict[str, Any]:

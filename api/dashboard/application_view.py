@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 from aiohttp import web
 from pydantic import ValidationError
 
+from api.answers.webhooks import shown_url
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import FORM, text_of
@@ -82,12 +83,14 @@ class ApplicationView:
     ) -> web.Response:
         """Render a page of the application, with what the visitor may do with it."""
         visitor = visitor_of(request)
+        may_change = visitor.may_change(application)
         return self._context.renderer.page(
             request,
             template,
             status=status,
             application=application,
-            may_change=visitor.may_change(application),
+            may_change=may_change,
+            webhook_url=shown_url(application.webhook_url, shows_query=may_change),
             may_own=visitor.may_own(application),
             overlap_hours=int(PREVIOUS_SECRET_LIFETIME.total_seconds() // 3600),
             **values,

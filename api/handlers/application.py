@@ -20,7 +20,7 @@ from api.answers.application import (
     signature_of,
 )
 from api.answers.lists import list_of
-from api.auth import rights_of
+from api.auth import may_change, rights_of
 from api.errors import FORBIDDEN, Refused, invalid_parameter
 from api.requests import ACCESS, application_of, read_body
 from api.responses import respond, respond_message
@@ -51,7 +51,7 @@ class ApplicationHandlers:
         """Show the application's settings."""
         application, page = await self._service.read(application_of(request))
         left = await self._service.measure(application) if application.deleting_at is not None else None
-        return respond(application_answer(application, page, left))
+        return respond(application_answer(application, page, left, shows_query=may_change(request, application)))
 
     async def put(self, request: web.Request) -> web.Response:
         """Change settings."""
@@ -87,7 +87,8 @@ class ApplicationHandlers:
     async def post(self, request: web.Request) -> web.Response:
         """Make an application."""
         body = await read_body(request, schemas.ApplicationCreation)
-        return respond(application_answer(await self._service.create_from(rights_of(request), body), None), 201)
+        made = await self._service.create_from(rights_of(request), body)
+        return respond(application_answer(made, None, shows_query=may_change(request, made)), 201)
 
     async def put_client_secret(self, request: web.Request) -> web.Response:
         """Make a new client secret."""

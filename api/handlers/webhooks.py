@@ -58,7 +58,8 @@ class WebhookHandlers:
         """Show how the endpoint fares."""
         application = application_of(request)
         state = await self._service.get_endpoint(application)
-        return respond(answers.endpoint(application.webhook_url, state))
+        shows_query = may_change(request, application)
+        return respond(answers.endpoint(application.webhook_url, state, shows_query=shows_query))
 
     async def enable(self, request: web.Request) -> web.Response:
         """Enable the endpoint."""

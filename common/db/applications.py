@@ -26,6 +26,7 @@ from asyncpg import Connection, Record
 from common.db import locks, ownership, webhook_endpoints
 from common.db.target_contests import CnameTargetTaken, TargetContest, find_contests
 from common.enrolment.ownership import is_lost_target, lost_target
+from common.urls import hide_query
 
 MinimumTls: TypeAlias = Literal["1.2", "1.3"]
 """The oldest version of TLS that edges speak with visitors."""
@@ -319,14 +320,14 @@ async def update_application(
 def settings_of(application: Application) -> dict[str, Any]:
     """Return the application's settings as the audit log records them.
 
-    Of X-Service-Auth the log gets only a mark that changes with its value.
+    Of X-Service-Auth, and of the query of the webhook's URL, the log gets only a mark that changes with its value.
     """
     return {
         "name": application.name,
         "cname_target": application.cname_target,
         "secure_cname_target": application.secure_cname_target,
         "application_url": application.application_url,
-        "webhook_url": application.webhook_url,
+        "webhook_url": _marked_url(application.webhook_url),
         "root_path_access": application.root_path_access,
         "tier": application.tier,
         "service_auth": _mark(application.service_auth),
@@ -349,7 +350,16 @@ def settings_of(application: Application) -> dict[str, Any]:
 
 def _mark(envelope: bytes | None) -> str:
     """Return `off`, or `on` with six hex digits that change with the envelope."""
-    return "off" if envelope is None else f"on ({hashlib.sha256(envelope).hexdigest()[:6]})"
+    return "off" if envelope is None else f"on ({_digest(envelope)})"
+
+
+def _marked_url(url: str | None) -> str | None:
+    """Return the URL with six hex digits in place of its query, that change with it."""
+    return None if url is None else hide_query(url, f"… ({_digest(url.encode())})")
+
+
+def _digest(value: bytes) -> str:
+    return hashlib.sha256(value).hexdigest()[:6]
 
 
 async def _reserve_targets(

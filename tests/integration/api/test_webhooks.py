@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.integration.api.partner import Partner
 from tests.integration.api.people import organisation, person
 
 URL = "https://hooks.partner.example/frontage?token=1"
+HIDDEN_URL = "https://hooks.partner.example/frontage?…"
 ENTRY = {"at": "2026-03-01T12:00:00+00:00", "status": 500, "error": "answered 500"}
 UNKNOWN = "evt_" + "0" * 34
 
@@ -98,6 +100,31 @@ async def test_links_in_payloads_are_shown_to_those_who_may_make_some(service: S
         answer = await who.call("GET", "/webhooks/events")
         seen[role, permission] = answer.body["items"][0]["payload"]["connect_link"]
     assert list(seen.values()) == [None, None, "https://x"]
+
+
+async def test_the_url_s_query_is_shown_to_those_who_may_change_it(service: Service, partner: Partner) -> None:
+    acme = await organisation(service, "Acme", partner)
+    cases: list[tuple[Role, Permission, str]] = [
+        ("viewer", Permission.OWN, HIDDEN_URL),
+        ("owner", Permission.VIEW, HIDDEN_URL),
+        ("developer", Permission.CHANGE, URL),
+    ]
+    for role, permission, shown in cases:
+        who = await person(service, f"{role}-{permission}@acme.test", acme, role, permission, application=partner)
+        assert (await who.call("GET", "/application")).body["webhookUrl"] == shown
+        assert (await who.call("GET", "/webhooks/endpoint")).body["url"] == shown
+    assert (await fetch(partner, "/application"))["webhookUrl"] == URL
+
+
+async def test_the_audit_log_shows_that_the_url_s_query_changed(service: Service, partner: Partner) -> None:
+    for query in ("token=5ecret", "token=0ther"):
+        changed = await partner.call("PUT", "/application", json={"webhookUrl": HIDDEN_URL[:-1] + query})
+        assert changed.status == 200
+    latest, *_ = (await fetch(partner, "/audit"))["items"]
+    before, after = latest["before"]["webhook_url"], latest["after"]["webhook_url"]
+    assert before != after
+    for side in (before, after):
+        assert re.fullmatch(re.escape(HIDDEN_URL) + r" \([0-9a-f]{6}\)", side)
 
 
 async def test_pages_hold_every_event_once(service: Service, partner: Partner) -> None:

@@ -64,6 +64,20 @@ async def test_a_viewer_sees_a_payload_without_its_link(dashboard: Dashboard) ->
         assert (page.status, "connect_link" in page.text, "https://x/share/1" in page.text) == (200, True, is_shown)
 
 
+async def test_a_viewer_sees_the_url_without_its_query(dashboard: Dashboard) -> None:
+    acme = await dashboard.organisation()
+    partner = await dashboard.partner(acme)
+    async with dashboard.service.database.transaction() as connection:
+        await update_application(connection, partner.id, webhook_url="https://hooks.partner.example/in?key=5ecret")
+    cases: list[tuple[Role, bool]] = [("viewer", False), ("developer", True)]
+    for role, is_shown in cases:
+        browser = await dashboard.signed_in(f"{role}@acme.example", acme, role)
+        for path in ("", "/webhooks"):
+            page = await browser.get(f"/dashboard/applications/{partner.id}{path}")
+            assert page.status == 200
+            assert ("hooks.partner.example/in?…" in page.text, "5ecret" in page.text) == (not is_shown, is_shown)
+
+
 async def test_a_disabled_endpoint_is_to_be_enabled_first(dashboard: Dashboard) -> None:
     browser, path = await page_of_deliveries(dashboard, ["pending"])
     async with dashboard.service.database.transaction() as connection:

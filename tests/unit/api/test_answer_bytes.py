@@ -222,8 +222,8 @@ CASES: dict[str, Callable[[], Any]] = {
         monitor.last_check(MONITORED.key, LastCheck("unchecked", None, None)),
     ],
     "application": lambda: [
-        applications.application_answer(APPLICATION, "<p>", Extent(3, (), 4, 5)),
-        applications.application_answer(PLAIN, None),
+        applications.application_answer(APPLICATION, "<p>", Extent(3, (), 4, 5), shows_query=True),
+        applications.application_answer(PLAIN, None, shows_query=True),
         applications.listed_application(APPLICATION),
     ],
     "organisations": lambda: lists.list_of(
@@ -238,8 +238,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "events": lambda: webhooks.events_page([EVENT], 1, shows_links=True),
     "deliveries": lambda: webhooks.deliveries_page([DELIVERY], 2),
     "endpoint": lambda: [
-        webhooks.endpoint("https://hooks.test", Endpoint(AT, AT, None, "500")),
-        webhooks.endpoint(None, Endpoint()),
+        webhooks.endpoint("https://hooks.test", Endpoint(AT, AT, None, "500"), shows_query=True),
+        webhooks.endpoint(None, Endpoint(), shows_query=True),
     ],
     "traffic": lambda: traffic.traffic(NAME.text, DAY, [Point(AT, COUNTS)]),
     "diagnosis": lambda: [diagnosis.diagnosis_answer(each, next_step(each, AT), AT) for each in (WELL, FREE, UNKNOWN)],

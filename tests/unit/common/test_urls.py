@@ -1,6 +1,13 @@
 import pytest
 
-from common.urls import ApplicationUrl, InvalidUrl, parse_application_url, parse_redirect_target, parse_webhook_url
+from common.urls import (
+    ApplicationUrl,
+    InvalidUrl,
+    hide_query,
+    parse_application_url,
+    parse_redirect_target,
+    parse_webhook_url,
+)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +126,18 @@ def test_what_is_no_redirect_target_is_refused(text: str) -> None:
 )
 def test_a_webhook_url_may_carry_a_query(text: str) -> None:
     assert parse_webhook_url(text) == text
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://hooks.example/in", "https://hooks.example/in"),
+        ("https://hooks.example/in?", "https://hooks.example/in?…"),
+        ("https://hooks.example?key=a?b", "https://hooks.example?…"),
+    ],
+)
+def test_a_query_is_hidden_as_a_whole(url: str, shown: str) -> None:
+    assert hide_query(url) == shown
 
 
 def test_a_webhook_url_becomes_canonical() -> None:
