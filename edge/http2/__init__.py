@@ -3,6 +3,7 @@
 frames           the layout of frames and settings
 huffman          strings of HPACK
 hpack            header blocks: `HeaderDecoder`, and the encoding of response heads
+block_form       what blocks have in common that differ in some values alone
 literals         literal fields that all connections of a worker know
 fields           what a field of a request means for its validity
 requests         a decoded request as the head of HTTP/1.1 that the rest of the edge reads

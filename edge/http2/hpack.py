@@ -4,18 +4,17 @@ The decoder's tables hold fields that were judged when they came in (`edge.http2
 costs a list index a field. Our own blocks never use the dynamic table: a response's head is put together from parts
 that are the same for all connections (`edge.http2.responses`).
 
-A block that holds the same octets as one before it, between two blocks that changed no table, has the same fields;
-so it has, but for one, where it differs from it in a value that no table takes: a browser's next path (`read_like`).
+A block that differs from the one before it in some values alone, as `edge.http2.block_form` says, is read by these
+(`read_like`): a browser's next path, or its next cookie.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Final
 
+from edge.http2.block_form import FIRST_DYNAMIC, MAX_ADDED, BlockForm, FormLearner, Literal
 from edge.http2.errors import ConnectionFailed, ErrorCode
 from edge.http2.fields import FIELD_OVERHEAD_BYTES, LINE_OVERHEAD_BYTES, Field, make_field, size_of
-from edge.http2.huffman import Start
 from edge.http2.huffman import decode as decode_huffman
 from edge.http2.literals import KnownLiterals
 from edge.http2.static_table import STATIC_FIELDS
@@ -25,50 +24,12 @@ TABLE_BYTES: Final = 4096
 
 _MAX_INTEGER_OCTETS: Final = 4  # behind the first: no length or index of ours is above 2^28
 _MAX_SIZE_UPDATES: Final = 2  # §4.2: the lowest and the last size, at most
-_FIRST_DYNAMIC: Final = len(STATIC_FIELDS) + 1
 
 _NO_FIELD: Final[Field] = (-1, b"", b"", b"")  # at index 0
 _STATIC: Final = [_NO_FIELD, *(make_field(name, value) for name, value in STATIC_FIELDS)]
-_REMEMBERED_BYTES: Final = 512
 _LENGTH: Final = 0x7F  # of a string, where it is one octet: the bits beside Huffman's
 _HUFFMAN: Final = 0x80
 _SIZE_BEYOND_LINE: Final = FIELD_OVERHEAD_BYTES - LINE_OVERHEAD_BYTES
-
-
-class DecodedBlock:
-    """A block and its fields, by which blocks are read that differ from it in the last literal's value alone.
-
-    `before` and `behind` that value stand at `lead` and `tail`; `before` is empty where there is no literal. `start` is
-    what such values begin with: a site's paths, for example. It is no tuple: a tuple's fields cost ten times as much to
-    read.
-    """
-
-    __slots__ = (
-        "before",
-        "behind",
-        "behind_bytes",
-        "block",
-        "field_at",
-        "fields",
-        "lead",
-        "literal_at",
-        "start",
-        "tail",
-    )
-
-    def __init__(
-        self, block: bytes, literal_at: int, value_at: int, value_end: int, fields: list[Field], field_at: int
-    ) -> None:
-        self.block: Final = block
-        self.literal_at: Final = literal_at
-        self.lead: Final = slice(value_at)
-        self.tail: Final = slice(value_end - len(block) or sys.maxsize, None)
-        self.before: Final = block[self.lead]
-        self.behind: Final = block[self.tail]
-        self.behind_bytes: Final = len(self.behind)
-        self.start: Start | None = None
-        self.fields: Final = fields
-        self.field_at: Final = field_at
 
 
 class HeaderDecoder:
@@ -79,80 +40,101 @@ class HeaderDecoder:
     """
 
     __slots__ = (
-        "_known",
+        "_learner",
         "_literals",
         "_max_fields",
         "_max_table_bytes",
         "_table",
         "_table_bytes",
-        "last",
+        "form",
     )
 
     def __init__(self, max_fields: int, literals: KnownLiterals) -> None:
         self._max_fields = max_fields
         self._literals = literals
-        self._known = literals.get
+        self._learner = FormLearner()
         self._table = _STATIC.copy()
         self._table_bytes = 0
         self._max_table_bytes = TABLE_BYTES
-        self.last: DecodedBlock | None = None  # a block that changed no table, nor did one since
+        self.form: BlockForm | None = None  # of the last block, where it has one
 
     @property
     def dynamic_table(self) -> list[tuple[bytes, bytes]]:
         """Return the names and values, newest first."""
-        return [(field[2], field[3]) for field in self._table[_FIRST_DYNAMIC:]]
+        return [(field[2], field[3]) for field in self._table[FIRST_DYNAMIC:]]
 
     def decode(self, block: bytes) -> list[Field]:
-        """Return the fields of a block; the list may be returned again.
+        """Return the fields of a block; the list may change with the next one.
 
         Raises: `ConnectionFailed` (§2.3.3, §4.2, §5, §6).
         """
+        form = self.form
+        if form is not None and self.read_like(form, block):
+            return form.fields
         try:
-            last = self.last
-            if last is not None:
-                if block == last.block:
-                    return last.fields
-                if (value := self.read_like(last, block)) is not None:
-                    fields = last.fields.copy()
-                    fields[last.field_at] = make_field(fields[last.field_at][2], value)
-                    return fields
             return self._decode(block)
         except IndexError:
             raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "truncated header block or unknown index") from None
 
-    def read_like(self, last: DecodedBlock, block: bytes) -> bytes | None:
-        """Return the value in which a block differs from `last`, which is still `self.last`.
+    def read_like(self, form: BlockForm, block: bytes) -> bool:
+        """Return whether a block has the form of the last one, which is still `self.form`.
 
-        None where it differs in more, or is broken.
+        Then `form.fields` are this block's: those of the gaps are of the same kinds as before. Else the form must not
+        be used again, and nothing else is changed.
         """
-        before = last.before
-        if not before or block[last.lead] != before or block[last.tail] != last.behind:
-            return None
-        value_at = len(before)
-        start, end = value_at + 1, len(block) - last.behind_bytes
-        if start > end:  # the two overlap
-            return None
-        octet = block[value_at]
-        length = octet & _LENGTH
-        if length == _LENGTH:
-            return _string_between(block, value_at, end)
-        if length != end - start:
-            return None
-        if octet < _HUFFMAN:
-            return block[start:end]
-        literal, known = block[last.literal_at : end], self._known
-        field = known(literal)
-        if field is not None:
-            return field[3]
-        code = block[start:end]
-        value = decode_huffman(code, last.start)
-        if last.start is None:
-            last.start = Start(code)
-        literals = self._literals
-        literals.until_kept -= 1
-        if not literals.until_kept:
-            literals.add(literal, make_field(last.fields[last.field_at][2], value))
-        return value
+        known, learn, back, fields, end = self._literals.get, self._literals.learn, form.back, form.fields, 0
+        try:
+            for gap in form.gaps:
+                value_at = end + gap.size
+                before = block[end:value_at]
+                if (before.translate(back) if gap.moves else before) != gap.before:
+                    return False
+                octet = block[value_at]
+                end = value_at + 1 + (octet & _LENGTH)
+                literal = block[value_at - gap.lead : end]
+                if literal == gap.known:
+                    fields[gap.place] = gap.field
+                    continue
+                field = None if gap.is_added else known(literal)
+                if field is None:
+                    if octet & _LENGTH == _LENGTH:
+                        value, end = _string(block, value_at)
+                    elif octet >= _HUFFMAN:
+                        value = decode_huffman(block[value_at + 1 : end])
+                    else:
+                        value = block[value_at + 1 : end]
+                    field = make_field(gap.name, value)
+                    if not gap.is_added:
+                        learn(literal, field)
+                if field[0] != gap.kind:
+                    return False
+                fields[gap.place] = field
+        except IndexError:
+            return False
+        behind = block[end:]
+        if not form.added:
+            return behind == form.behind and end <= len(block)
+        return behind.translate(back) == form.behind and end <= len(block) and self._add_like(form)
+
+    def _add_like(self, form: BlockForm) -> bool:
+        """Put a form's new fields into the table; return False, and change nothing, where it would lose one in use."""
+        table, fields, added, held = self._table, form.fields, form.added, self._table_bytes
+        length = len(table)
+        for place in added:
+            held += len(fields[place][1]) + _SIZE_BEYOND_LINE
+        if held > self._max_table_bytes:  # §4.4
+            while held > self._max_table_bytes:
+                length -= 1
+                if length <= form.highest_behind or length < FIRST_DYNAMIC:
+                    return False
+                held -= len(table[length][1]) + _SIZE_BEYOND_LINE
+            del table[length:]
+        for place in added:
+            table.insert(FIRST_DYNAMIC, fields[place])
+        self._table_bytes = held
+        if length <= form.highest or not form.move():
+            self.form = None
+        return True
 
     def _new_field(self, block: bytes, value_at: int, name: bytes, literal: bytes) -> tuple[Field, int]:
         """Return the field of a literal that is not known, and where it ends.
@@ -162,34 +144,32 @@ class HeaderDecoder:
         Raises: IndexError behind the block's end.
         """
         octet = block[value_at]
-        start = value_at + 1
-        end = start + (octet & _LENGTH)
+        code_at = value_at + 1
+        end = code_at + (octet & _LENGTH)
         if end > len(block) or octet & _LENGTH == _LENGTH:
             value, end = _string(block, value_at)
         elif octet < _HUFFMAN:
-            value = block[start:end]
+            value = block[code_at:end]
         else:
-            value = decode_huffman(block[start:end])
+            value = decode_huffman(block[code_at:end])
         field = make_field(name, value)
         if literal:
-            literals = self._literals
-            literals.until_kept -= 1
-            if not literals.until_kept:
-                literals.add(literal, field)
+            self._literals.learn(literal, field)
         return field, end
 
     def _decode(self, block: bytes) -> list[Field]:
         """Return the fields, and remember them. Raises: IndexError behind the block's or a table's end."""
-        table, known, most = self._table, self._known, self._max_fields
+        table, known, most = self._table, self._literals.get, self._max_fields
         fields: list[Field] = []
+        literals: list[Literal] = []
         add, end = fields.append, len(block)
-        position = literal_at = value_at = value_end = field_at = 0  # of the last literal whose name is no table's
-        has_changed = False
+        position = added = 0
+        has_own_name = False
         while position < end and len(fields) <= most:
             octet = block[position]
             if octet >= 0x80:  # §6.1: often many of them
                 count = len(fields)
-                for following in block[position:]:
+                for following in block[position : position + most]:
                     if not 0x80 < following < 0xFF:
                         break
                     add(table[following - 0x80])
@@ -199,7 +179,7 @@ class HeaderDecoder:
                     add(table[index])
                 continue
             if 0x20 <= octet < 0x40:  # §4.2
-                position, has_changed = self._resize(block, position), True
+                position, added = self._resize(block, position), MAX_ADDED + 1
                 continue
             start, position = position, position + 1
             is_added = octet >= 0x40  # §6.2.1; else §6.2.2, §6.2.3
@@ -209,32 +189,41 @@ class HeaderDecoder:
             name = table[index][2]
             if not index:
                 name, position = _string(block, position)
-            if index < _FIRST_DYNAMIC:  # the same octets mean the same in all connections
-                literal_at, value_at, field_at = start, position, len(fields)
-                value_end = position + 1 + (block[position] & 0x7F)
-                literal = block[start:value_end]
+            if index < FIRST_DYNAMIC:  # the same octets mean the same in all connections
+                value_at = position
+                position += 1 + (block[position] & _LENGTH)
+                literal = block[start:position]
                 field = known(literal)
                 if field is None:
-                    field, value_end = self._new_field(block, position, name, literal)
-                position = value_end
+                    field, position = self._new_field(block, value_at, name, literal)
+                literals.append((start, value_at, position, len(fields), is_added))
             else:
                 field, position = self._new_field(block, position, name, b"")
+                has_own_name = True
             add(field)
             if is_added:
-                has_changed = True
-                table.insert(_FIRST_DYNAMIC, field)
-                held = self._table_bytes + len(field[1]) + _SIZE_BEYOND_LINE
-                while held > self._max_table_bytes:  # §4.4: one larger than the table empties it
-                    held -= len(table.pop()[1]) + _SIZE_BEYOND_LINE
-                self._table_bytes = held
+                added += 1
+                self._add(field)
         if len(fields) > most:
             raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many fields", "header_fields")
-        self.last = (
-            DecodedBlock(block, literal_at, value_at, value_end, fields, field_at)
-            if not has_changed and end <= _REMEMBERED_BYTES
-            else None
-        )
+        if added and has_own_name:  # which the next block states by another index
+            added = MAX_ADDED + 1
+        self._learn(block, literals, fields, added)
         return fields
+
+    def _learn(self, block: bytes, literals: list[Literal], fields: list[Field], added: int) -> None:
+        """Remember the form of a block, unless it has evicted what it refers to."""
+        form = self._learner.learn(block, literals, fields, added)
+        self.form = form if form is not None and form.highest < len(self._table) else None
+
+    def _add(self, field: Field) -> None:
+        """Put a field into the table; one larger than the table empties it (§4.4)."""
+        table = self._table
+        table.insert(FIRST_DYNAMIC, field)
+        held = self._table_bytes + len(field[1]) + _SIZE_BEYOND_LINE
+        while held > self._max_table_bytes:
+            held -= len(table.pop()[1]) + _SIZE_BEYOND_LINE
+        self._table_bytes = held
 
     def _resize(self, block: bytes, position: int) -> int:
         """Take the updates of the table's size that a block begins with; return where they end (§4.2, §6.3)."""
@@ -291,15 +280,6 @@ def _string(block: bytes, position: int) -> tuple[bytes, int]:
         raise IndexError
     text = block[position:end]
     return (decode_huffman(text) if octet >= 0x80 else text), end
-
-
-def _string_between(block: bytes, position: int, end: int) -> bytes | None:
-    """Return a string literal that ends there; None for one that does not."""
-    try:
-        value, value_end = _string(block, position)
-    except IndexError:
-        return None
-    return value if value_end == end else None
 
 
 def integer(value: int, prefix_bits: int, first: int = 0) -> bytes:

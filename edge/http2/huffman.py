@@ -3,7 +3,7 @@
 Appendix B's code is canonical: the lengths of the codes say all of it. So is DEFLATE's (RFC 1951 §3.2.2), whose codes
 have 15 bits at most: those of 15 bits and fewer leave one code of 15 bits free in Appendix B, all ones, with which all
 longer ones begin. With the end of the block for that, zlib decodes what has none of the longer codes in it, at a third
-of the cost of a long string (`_inflate`).
+of the cost of a long string (`_Decoder`).
 
 Short strings and the others are decoded by octet: one row of 256 entries for each inner node of the code's tree, each
 with the row that follows and the symbols that the octet completes. All is made once, when the module is imported; the
@@ -112,11 +112,11 @@ _ROOT: Final = _rows()[0]
 
 
 _MAX_DEFLATE_BITS: Final = 15
-_SHORT_BYTES: Final = 13  # up to here rows cost less
-_MAX_START_BYTES: Final = 32
+_SHORT_BYTES: Final = 9  # up to here rows cost less
 _MIRRORED: Final = bytes(int(f"{octet:08b}"[::-1], 2) for octet in range(256))  # DEFLATE begins with the lowest bit
-_TAIL: Final = b"\xff\x7f"  # 15 ones and a zero, mirrored: ends the block where the string does
-_FULL: Final = 0xFF
+_RESET: Final = 0b0111_1100_0110_0000
+_RESET_CODE: Final = _RESET.to_bytes(2, "big").translate(_MIRRORED)
+_PADDING_BITS: Final = 8  # less than that
 
 
 def _deflate_head() -> bytes:
@@ -133,66 +133,58 @@ def _deflate_head() -> bytes:
     return bytes(int(bits[at : at + 8][::-1], 2) for at in range(0, len(bits), 8))
 
 
-_inflater: Final = zlib.decompressobj(-9)
-_inflater.decompress(_deflate_head())
+def _symbols(bits: str) -> bytes:
+    """Return the symbols that bits from the root stand for."""
+    nodes, node, symbols = _tree(), 0, b""
+    for bit in bits:
+        node = nodes[node][int(bit)]
+        if node < 0:
+            symbols += bytes((-1 - node,))
+            node = 0
+    return symbols
 
 
-class Start:
-    """What strings have in common that begin alike, decoded: the others are decoded from there on (`decode`).
+_ENDS: Final = frozenset(_symbols("1" * padding + f"{_RESET:016b}") for padding in range(_PADDING_BITS))
+_ENDS_AT: Final = -3
 
-    Learnt from them, and shortened by each that begins differently.
+
+class _Decoder:
+    """Decodes strings, the longer ones as parts of one DEFLATE block that never ends.
+
+    Behind each stands `_RESET`. These bits lead to the root of the code's tree, wherever in it the string ends, so that
+    nothing of it is left for the next. What they stand for behind a string that ends at the root, and a padding of
+    ones, is one of `_ENDS`; so the string is what was decoded before that.
     """
 
-    __slots__ = ("code", "lead", "rest", "row", "size", "text")
+    __slots__ = ("_first", "_inflater")
 
-    def __init__(self, first: bytes) -> None:
-        self.code = first
-        self.lead = slice(0)
-        self.rest = slice(0, None)
-        self.size = 0  # until there is a second string
-        self.row = _ROOT
-        self.text = b""
+    def __init__(self) -> None:
+        self._first = zlib.decompressobj(-9)
+        self._first.decompress(_deflate_head())
+        self._inflater = self._first.copy()
 
-    def shorten(self, data: bytes) -> None:
-        """Have in common what the string begins with, too."""
-        code = self.code
-        common = min(len(code), len(data), _MAX_START_BYTES)
-        self.size = size = next((at for at in range(common) if code[at] != data[at]), common)
-        self.code, self.lead, self.rest = code[:size], slice(size), slice(size, None)
-        self.row = _ROOT
+    def decode(self, data: bytes) -> bytes:
+        """Return the string that is coded.
+
+        Raises: `ConnectionFailed` where it has the end's code in it, or a padding that §5.2 forbids.
+        """
+        if len(data) > _SHORT_BYTES:
+            inflater = self._inflater
+            decoded = inflater.decompress(data.translate(_MIRRORED) + _RESET_CODE)
+            if decoded[_ENDS_AT:] in _ENDS and not inflater.eof:
+                return decoded[:_ENDS_AT]
+            self._inflater = self._first.copy()  # a code of more than 15 bits, or a broken string
+        row = _ROOT
         parts = []
-        for octet in self.code:
-            self.row, symbols = self.row[octet]
+        for octet in data:
+            row, symbols = row[octet]
             parts.append(symbols)
-        self.text = b"".join(parts)
+        if not row[256]:
+            raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "invalid Huffman code")
+        return b"".join(parts)
 
 
-def decode(data: bytes, start: Start | None = None) -> bytes:
-    """Return the string that is coded; `start` learns of it.
-
-    Raises: `ConnectionFailed` where it has the end's code in it, or a padding that §5.2 forbids.
-    """
-    size = len(data)
-    row = _ROOT
-    parts = []
-    if start is not None:
-        if data[start.lead] != start.code:
-            start.shorten(data)
-        if size - start.size <= _SHORT_BYTES:
-            size = 0
-            row, data = start.row, data[start.rest]
-            parts.append(start.text)
-    if size > _SHORT_BYTES and data[-1] != _FULL:  # which might be too much of padding
-        inflater = _inflater.copy()
-        decoded = inflater.decompress(data.translate(_MIRRORED) + _TAIL)
-        if inflater.eof and len(inflater.unused_data) <= 1:  # else a code of more than 15 bits
-            return decoded
-    for octet in data:
-        row, symbols = row[octet]
-        parts.append(symbols)
-    if not row[256]:
-        raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "invalid Huffman code")
-    return b"".join(parts)
+decode: Final = _Decoder().decode
 
 
 def encode(data: bytes) -> bytes:

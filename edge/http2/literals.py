@@ -25,16 +25,19 @@ class KnownLiterals:
     cookies, many paths) costs little and seldom displaces it.
     """
 
-    __slots__ = ("_fields", "get", "until_kept")
+    __slots__ = ("_fields", "_until_kept", "get")
 
     def __init__(self) -> None:
         self._fields: dict[bytes, Field] = {}
-        self.until_kept = KEPT_OF  # counted down by those who meet literals that are not known
+        self._until_kept = KEPT_OF
         self.get = self._fields.get
 
-    def add(self, literal: bytes, field: Field) -> None:
-        """Keep a field's whole literal, if it may be kept."""
-        self.until_kept = KEPT_OF
+    def learn(self, literal: bytes, field: Field) -> None:
+        """Keep a field's whole literal that is not known, if it is the one that is to be kept, and may be."""
+        self._until_kept -= 1
+        if self._until_kept:
+            return
+        self._until_kept = KEPT_OF
         if len(literal) > _MAX_LITERAL_BYTES or 0x10 <= literal[0] < 0x20:  # §6.2.3
             return
         if len(self._fields) >= _MAX_LITERALS:

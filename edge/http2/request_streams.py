@@ -1,7 +1,7 @@
 """The streams that a connection's header blocks open: from a block to a request that the owner takes, or to trailers.
 
 `RequestStreams` owns the tables of HPACK, and what is known of the last request: one that differs from it in its path
-alone, as most of a browser's do, is given to the owner by that path.
+alone, or in some values beside it, as most of a browser's do, is given to the owner by these.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from edge.http.request import ORDINARY_TARGET
 from edge.http2 import budgets, frames
+from edge.http2.block_form import BlockForm
 from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
 from edge.http2.fields import PATH, Field, size_of
-from edge.http2.hpack import DecodedBlock, HeaderDecoder
+from edge.http2.hpack import HeaderDecoder
 from edge.http2.literals import KnownLiterals
 from edge.http2.open_streams import MAX_REMEMBERED, OpenStreams, Owner
 from edge.http2.priorities import read_priority
-from edge.http2.requests import HeadComposer, request_trailers
+from edge.http2.requests import HeadComposer, Varying, request_trailers
 from edge.http2.streams import (
     HALF_CLOSED_REMOTE,
     HEADERS_RECEIVED,
@@ -38,10 +40,15 @@ _MAX_BLOCK: Final = 4  # times the largest head, before and after decompression;
 
 @dataclass(slots=True)
 class _LastRequest:
-    """The request that the owner got last: complete, of few fields, and with its path as the block's last literal."""
+    """The request that the owner got last: complete, of few fields, and of a form in which others may follow.
 
-    block: Final[DecodedBlock]
+    They differ in their path, at `path_at`; and in other values.
+    """
+
+    form: Final[BlockForm]
+    path_at: Final[int]
     other_bytes: Final[int]  # of the head, but for the path
+    varying: Final[list[Varying]]
     urgency: Final[int]
     incremental: Final[bool]
 
@@ -75,31 +82,46 @@ class RequestStreams(OpenStreams):
     def _on_block(self, stream_id: int, block: bytes, ends: bool) -> None:
         """Take a whole header block: a request, or its trailers. `ends`: with END_STREAM."""
         decoder, like = self._decoder, self._like
-        if like is not None and ends and stream_id > self.last_stream_id and like.block is decoder.last:
-            path = decoder.read_like(like.block, block)
-            if path is not None:
+        if like is not None and ends and stream_id > self.last_stream_id and like.form is decoder.form:
+            if decoder.read_like(like.form, block):
                 self._steps_left -= _BLOCK_STEPS
                 stream = self._open(stream_id, HALF_CLOSED_REMOTE)
-                if stream is None:
-                    return
-                if not self._early_priorities:
-                    stream.urgency, stream.incremental = like.urgency, like.incremental
-                    if self._owner.on_similar_request(stream, path, like.other_bytes + len(path)):
-                        return
-                self._on_request(stream, decoder.decode(block), ends=True)
+                if stream is None or not self._takes_like(stream, like):
+                    self._like = None
+                    if stream is not None:
+                        self._on_request(stream, like.form.fields, ends=True)
                 return
+            decoder.form = None
         fields = decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
         self._steps_left -= _BLOCK_STEPS + _FIELD_STEPS * len(fields)
         if len(fields) > _FEW_FIELDS:
             self._steps_left -= _FIELD_STEPS * len(fields)  # no browser's: all of them may be new
             if sum(map(size_of, fields)) > self._max_block_bytes:
                 raise budgets.exceeded("header_bytes")
+        self._like = None
         if stream_id <= self.last_stream_id:
             self._on_trailers(stream_id, fields, ends=ends)
             return
         stream = self._open(stream_id, OPENED[HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED])
         if stream is not None:
             self._on_request(stream, fields, ends=ends)
+
+    def _takes_like(self, stream: Stream, like: _LastRequest) -> bool:
+        """Take a request that differs from the last one in its form's gaps; return False where its head is needed."""
+        if self._early_priorities:
+            return False
+        stream.urgency, stream.incremental = like.urgency, like.incremental
+        fields = like.form.fields
+        path = fields[like.path_at][3]
+        if not like.varying:
+            return self._owner.on_similar_request(stream, path, like.other_bytes + len(path))
+        if ORDINARY_TARGET.fullmatch(path) is None:
+            return False
+        varied = self._composer.replace(fields, path, like.varying)
+        if varied is None:
+            return False
+        before, kept, head_bytes = varied
+        return self._owner.on_varied_request(stream, path, before, kept, head_bytes)
 
     def _on_request(self, stream: Stream, fields: list[Field], *, ends: bool) -> None:
         """Take a request."""
@@ -120,11 +142,21 @@ class RequestStreams(OpenStreams):
         except StreamFailed as error:
             self._blame(stream, error.code)
             return
-        last = self._decoder.last
-        if last is not None and ends and not early and len(fields) <= _FEW_FIELDS:
-            kind, _, _, value = fields[last.field_at]
-            if kind == PATH:
-                self._like = _LastRequest(last, head_bytes - len(value), stream.urgency, stream.incremental)
+        form = self._decoder.form
+        if form is not None and ends and not early and len(fields) <= _FEW_FIELDS:
+            self._like = self._expect(form, stream, head_bytes)
+
+    def _expect(self, form: BlockForm, stream: Stream, head_bytes: int) -> _LastRequest | None:
+        """Return what the next requests may be like, if the next block has the form of the last one."""
+        fields, places = form.fields, [gap.place for gap in form.gaps]
+        path_at = next((at for at, field in enumerate(fields) if field[0] == PATH), -1)
+        if path_at < 0:
+            return None
+        varying = self._composer.varying_at(fields, places) if places != [path_at] else []
+        if varying is None:
+            return None
+        other_bytes = head_bytes - len(fields[path_at][3])
+        return _LastRequest(form, path_at, other_bytes, varying, stream.urgency, stream.incremental)
 
     def _on_trailers(self, stream_id: int, fields: list[Field], *, ends: bool) -> None:
         """Take the trailer fields of a request."""

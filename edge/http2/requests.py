@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from operator import itemgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 from edge.http.head_pattern import VALUE
 from edge.http.request import ORDINARY_TARGET, without_cut_fields
@@ -31,6 +31,10 @@ _PATH: Final = re.compile(rb"/[!-~\x80-\xff]*")
 _AUTHORITY: Final = re.compile(rb"[!-~]*")
 _SCHEMES: Final = (b"https", b"http")
 _KIND_OF: Final = itemgetter(0)
+
+Varying: TypeAlias = "tuple[int, bytes]"
+"""The place of a value that differs, and its line's start where that is not the field's own."""
+
 _PSEUDO_FIELDS: Final = 4
 _PSEUDO_KINDS: Final = [METHOD, SCHEME, AUTHORITY, PATH]  # ascending
 
@@ -67,7 +71,7 @@ class HeadComposer:
         cookies = _several(COOKIE, kinds)
         if sorted(kinds[:_PSEUDO_FIELDS]) != _PSEUDO_KINDS or cookies is None or HOST in kinds:
             return
-        self._fields, self._path_at, self._varying = fields, kinds.index(PATH), []
+        self._fields, self._path_at, self._varying = fields.copy(), kinds.index(PATH), []
         self._priority_at = max((at for at, kind in enumerate(kinds) if kind == PRIORITY), default=0)
         self._starts = dict.fromkeys(range(len(fields))[cookies][1:], b"; ")
         lines = [self._starts[at] + field[3] if at in self._starts else field[1] for at, field in enumerate(fields)]
@@ -102,9 +106,45 @@ class HeadComposer:
         if kind != PATH or ORDINARY_TARGET.fullmatch(path) is None or content.translate(VALUE) != content:
             return None
         before, kept = self._kept, b"".join(lines)
-        self._fields, self._lines, self._kept = fields, lines, kept
+        self._fields, self._lines, self._kept = alike, lines, kept
         priority = fields[self._priority_at][3] if self._priority_at else b""
         return path, before, kept, self._other_bytes + len(path) + len(kept), priority
+
+    def varying_at(self, fields: list[Field], places: list[int]) -> list[Varying] | None:
+        """Return what `replace` takes for requests that differ from the last one at these places, and in the path.
+
+        `fields` are the last one's. None is returned where requests must not differ, or none is remembered.
+        """
+        if not self._fields:
+            return None
+        known = [at for at, _, _, _ in self._varying]
+        varying = []
+        for at in places:
+            if at == self._path_at:
+                continue
+            if not self._lines[at] or at == self._priority_at:
+                return None
+            kind, _, name, _ = fields[at]
+            start = self._starts.get(at, b"")
+            if at not in known:
+                self._varying.append((at, kind, name, start))
+            varying.append((at, start))
+        return varying
+
+    def replace(self, fields: list[Field], path: bytes, varying: list[Varying]) -> tuple[bytes, bytes, int] | None:
+        """Return what `vary` does, but for the path and Priority, for a request that has other values in `fields`.
+
+        They are of the same kinds. None is returned where one is invalid.
+        """
+        lines = self._lines
+        for at, start in varying:
+            _, line, _, value = fields[at]
+            if value.translate(VALUE) != value:
+                return None
+            lines[at] = start + value if start else line
+        before = self._kept
+        self._kept = kept = b"".join(lines)
+        return before, kept, self._other_bytes + len(path) + len(kept)
 
     def _has_learnt(self, fields: list[Field], alike: list[Field]) -> bool:
         """Learn where fields vary; return False where they may not."""

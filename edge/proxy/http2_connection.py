@@ -25,8 +25,8 @@ from edge.http2.streams import CLOSED, Stream
 from edge.proxy.buffered_exchange import BufferedExchange
 from edge.proxy.connection_states import ENDED, READING
 from edge.proxy.exchange import Exchange
-from edge.proxy.http2_stream import Http2Stream, as_http2
-from edge.proxy.http2_writing import NEVER, Http2Writing
+from edge.proxy.http2_stream import NEVER, Http2Stream, as_http2
+from edge.proxy.http2_writing import Http2Writing
 from edge.proxy.refusals import render_refusal
 from edge.proxy.request_memory import RequestMemory
 from edge.proxy.worker_context import WorkerContext
@@ -261,7 +261,7 @@ class Http2ClientConnection(Http2Writing):
     def on_varied_request(self, stream: Http2Stream, path: bytes, before: bytes, kept: bytes, head_bytes: int) -> bool:
         """Forward a request with other values than the last one; return False where its head is needed."""
         memory = self._memory
-        if not memory.recall_fields(path, before, kept, head_bytes):
+        if not memory.recall_target(path, head_bytes, kept, before):
             return False
         self._begin(stream, memory, True)
         memory.upstream_head = b""

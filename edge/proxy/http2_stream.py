@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from edge.proxy.http2_connection import Http2ClientConnection
     from edge.proxy.worker_context import WorkerContext
 
+NEVER: Final = float("inf")
+"""A deadline of nothing that is waited for."""
+
 _TEXT: Final = ord("H")  # begins a head of HTTP/1.1: a block begins with a status, by RFC 7541 §6.1 or §6.2.2
 _NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no response was written for
 
@@ -74,7 +77,7 @@ class Http2Stream(Stream):
         self._missing = CHUNKED  # octets that Content-Length announces and that did not come yet
         self.unsent_bytes = 0  # when the client was last waited for
         self.bytes_down = 0
-        self.deadline = float("inf")
+        self.deadline = NEVER
         self.exchange: Exchange | None = None
         self.given_id = ""  # the request's, once it has one
         self.has_started = False

@@ -13,12 +13,10 @@ from edge.http2.errors import ErrorCode
 from edge.http2.responses import HeadEncoder
 from edge.proxy.accepted_connection import AcceptedConnection
 from edge.proxy.connection_states import READING
-from edge.proxy.http2_stream import Http2Stream
+from edge.proxy.http2_stream import NEVER, Http2Stream
 
 WRITE_BYTES: Final = 262_144
 """Content of one write, at most."""
-
-NEVER: Final = float("inf")
 
 
 class Http2Writing(AcceptedConnection):

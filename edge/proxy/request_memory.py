@@ -3,8 +3,8 @@
 A request is taken in the first of these ways that fits:
 
     the same bytes           as the last request of the connection
-    another target           than that one has, where the client's protocol tells so (`recall_target`); and other
-                             values of fields that go on (`recall_fields`)
+    another target           than that one has, where the client's protocol tells so, and perhaps other values of fields
+                             that go on (`recall_target`)
     other values             than earlier requests of the worker had, from which a `HeadTemplate` was learnt: first the
                              template that fitted the connection's last request, then (behind the next way) any other
     the same fields          as the last request, or as a recent one of any connection of the worker (`RecentRequests`):
@@ -115,26 +115,19 @@ class RequestMemory:
         self.generation = generation
         return True
 
-    def recall_fields(self, target: bytes, before: bytes, kept: bytes, size: int) -> bool:
-        """Return what `recall_target` does, for a request with the fields `kept` where the last one had `before`.
-
-        These are all fields that go on, with the same names in the same order and with valid values; the target is an
-        ordinary one.
-        """
-        return self._known is not None and self.head.kept == before and self.recall_target(target, size, kept)
-
-    def recall_target(self, target: bytes, size: int, kept: bytes | None = None) -> bool:
+    def recall_target(self, target: bytes, size: int, kept: bytes | None = None, before: bytes | None = None) -> bool:
         """Return whether a request is forwarded as the last one; then it is the last one.
 
-        It differs in its target alone, and in the fields that go on where they are given; the last one was remembered
-        or recalled unless `forget` was called since, and its head is of that size.
+        It differs in its target alone, and in the fields that go on: it has those in `kept` where the last one had
+        those in `before`, with the same names in the same order and with valid values; then its target is an ordinary
+        one. The last one was remembered or recalled unless `forget` was called since, and its head is of that size.
         """
         known, recent = self._known, self._recent
         if (
             known is None
             or self.generation != recent.routes.generation
             or size > recent.max_bytes
-            or (kept is None and _is_ordinary(target) is None)
+            or (_is_ordinary(target) is None if kept is None else self.head.kept != before)
             or (_DOT in target and target.startswith(WELL_KNOWN))
         ):
             return False

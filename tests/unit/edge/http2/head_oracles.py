@@ -17,7 +17,7 @@ from edge.http2.hpack import HeaderDecoder
 from edge.http2.literals import KnownLiterals
 from edge.http2.requests import HeadComposer, request_head
 from edge.http2.responses import HeadEncoder
-from tests.unit.edge.http2.generated_fields import damage, some_fields, text
+from tests.unit.edge.http2.generated_fields import NAMES, damage, some_fields, text
 
 
 def judge_blocks(seed: int) -> None:
@@ -49,6 +49,32 @@ def _judge_conversation_of_blocks(rng: Random, literals: KnownLiterals, sent: li
             block = damage(rng, block)
         if rng.random() < 0.05:
             block = rng.randbytes(rng.randrange(12))
+        if not _judge_block(block, oracle, ours):
+            return
+
+
+def judge_alike_blocks(seed: int) -> None:
+    """A long conversation of blocks that differ in few values, some of which go into a small table.
+
+    Where one is changed afterwards, so that it refers to other fields or to none, that is seen.
+    """
+    rng, literals = Random(seed), KnownLiterals()
+    encoder, oracle, ours = Encoder(), Decoder(max_header_list_size=1 << 24), HeaderDecoder(256, literals)
+    encoder.header_table_size = rng.choice((120, 200, 400, 4096))
+    names = [rng.choice(NAMES) for _ in range(rng.randrange(1, 9))]
+    fields = [HeaderTuple(b":path", b"/"), *(_tuple(rng, name, text(rng)) for name in names)]
+    varying = [(at, rng.random() < 0.5) for at in rng.sample(range(len(fields)), min(len(fields), rng.randrange(1, 4)))]
+    few = [text(rng) for _ in range(3)]
+    for number in range(rng.randrange(20, 120)):
+        for at, is_added in varying:
+            make = HeaderTuple if is_added else NeverIndexedHeaderTuple
+            fields[at] = make(fields[at][0], rng.choice([*few, text(rng), b"%d" % number, text(rng, 300)]))
+        block = bytes(encoder.encode(fields, huffman=rng.random() < 0.8))
+        if rng.random() < 0.02:
+            block = damage(rng, block)
+        if block and rng.random() < 0.02:  # one index higher or lower
+            at = rng.randrange(len(block))
+            block = block[:at] + bytes((block[at] + rng.choice((-1, 1)) & 0xFF,)) + block[at + 1 :]
         if not _judge_block(block, oracle, ours):
             return
 

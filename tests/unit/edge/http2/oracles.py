@@ -23,9 +23,13 @@ from h2.exceptions import ProtocolError
 from hpack import NeverIndexedHeaderTuple
 
 from edge.http2 import frames
+from edge.http2.errors import StreamFailed
+from edge.http2.fields import make_field
+from edge.http2.priorities import read_priority
+from edge.http2.requests import request_head
 from tests.unit.edge.http2.generated_fields import NAMES, Fields, damage, some_fields, text
-from tests.unit.edge.http2.head_oracles import judge_blocks, judge_request_head, judge_response_head
-from tests.unit.edge.http2.machine import MAX_HEAD_BYTES, Machine
+from tests.unit.edge.http2.head_oracles import judge_alike_blocks, judge_blocks, judge_request_head, judge_response_head
+from tests.unit.edge.http2.machine import GET, MAX_HEAD_BYTES, Machine
 
 
 @dataclass
@@ -310,4 +314,59 @@ def _check_invariants(ours: Machine) -> None:
         assert all(stream.code is not None or stream.state == 4 for stream in ours.made.values())
 
 
-JUDGES = (judge_blocks, judge_request_head, judge_response_head, judge_conversation, judge_damaged)
+def judge_alike_requests(seed: int) -> None:
+    """Requests that differ in few values are what they are by themselves, whatever came before on the connection."""
+    rng, ours = Random(seed), Machine(answers=True).start()
+    ours.encoder.header_table_size = rng.choice((300, 1000, 4096))
+    crumbs: Fields = [(b"cookie", text(rng)) for _ in range(rng.randrange(4))]
+    fields: Fields = [*GET, *some_fields(rng), *crumbs, *some_fields(rng)]
+    fields += rng.choice(([], [], [(b"priority", b"u=1")], [(b"te", b"trailers")], [(b"content-length", b"0")]))
+    varying = rng.sample(range(2, len(fields)), min(len(fields) - 2, rng.randrange(1, 4)))
+    never = {at for at in varying if rng.random() < 0.4}
+    last_id = 0
+    for number in range(rng.randrange(10, 60)):
+        for at in varying:
+            name, value = fields[at][0], rng.choice((text(rng), text(rng, 200), b"%d" % number))
+            if name in (b":path", b":authority") and rng.random() < 0.95:
+                value = b"/%d?a" % number if name == b":path" else b"a%d.example" % (number % 3)
+            elif rng.random() < 0.15:
+                value = rng.choice((b"trailers", b" a", b"a\x00", b"a\x7f", b"", b"u=6, i", b"7", fields[at][1]))
+            fields[at] = name, value
+        stream_id = last_id + rng.choice((2, 2, 2, 4)) if last_id else 1
+        last_id = stream_id
+        block = b"".join(_field_block(ours, rng, field, at in never) for at, field in enumerate(fields))
+        if rng.random() < 0.1:
+            ours.frame(frames.PRIORITY_UPDATE, 0, 0, stream_id.to_bytes(4, "big") + b"u=5")
+            early = b"u=5"
+        else:
+            early = b""
+        ours.frame(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream_id, block)
+        made = ours.made[stream_id]
+        try:
+            head, priority = request_head([make_field(*field) for field in fields], is_complete=True)
+        except StreamFailed:
+            assert made.head == b"", fields
+            assert made.code is not None
+        else:
+            assert made.head == head
+            assert (made.urgency, made.incremental) == read_priority(early or priority)
+
+
+def _field_block(client: Machine, rng: Random, field: tuple[bytes, bytes], never: bool) -> bytes:
+    """Return a field as a block; one that `never` goes into the table is a literal that may be remembered, or not."""
+    huffman = rng.random() < 0.9
+    block = bytes(client.encoder.encode([NeverIndexedHeaderTuple(*field) if never else field], huffman=huffman))
+    if block[0] & 0xF0 == 0x10 and rng.random() < 0.7:
+        block = bytes((block[0] & 0x0F,)) + block[1:]
+    return block
+
+
+JUDGES = (
+    judge_blocks,
+    judge_alike_blocks,
+    judge_request_head,
+    judge_response_head,
+    judge_alike_requests,
+    judge_conversation,
+    judge_damaged,
+)

@@ -11,7 +11,9 @@ from tests.unit.edge.http2 import head_oracles, oracles
     ("judge", "cases"),
     [
         (head_oracles.judge_blocks, 400),
+        (head_oracles.judge_alike_blocks, 150),
         (head_oracles.judge_response_head, 100),
+        (oracles.judge_alike_requests, 150),
         (oracles.judge_conversation, 60),
         (oracles.judge_damaged, 300),
     ],

@@ -1,0 +1,144 @@
+"""What the header blocks of a connection have in common that differ in some values alone (RFC 7541).
+
+A browser's requests are alike but for the path, and for a cookie, perhaps. Where such a value goes into the dynamic
+table, all that was in there before moves on, so that the next block refers to the same fields by higher indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+from edge.http2.fields import PATH, Field
+from edge.http2.static_table import STATIC_FIELDS
+
+FIRST_DYNAMIC: Final = len(STATIC_FIELDS) + 1
+MAX_ADDED: Final = 2
+"""Fields that a block puts into the table. One with more is like no other: a connection's first, for example."""
+
+_MAX_BYTES: Final = 512
+_INDEXED: Final = 0x80  # an octet: index 0
+_LAST_INDEX: Final = 0x7E  # of those that are one octet
+_LENGTH: Final = 0x7F
+
+
+def _moved_back(by: int) -> bytes:
+    """Return, for `bytes.translate`, each octet that refers to the dynamic table with an index lower by so many.
+
+    One that refers to what is newer becomes an index of 0.
+    """
+    first = _INDEXED + FIRST_DYNAMIC
+    octets = bytearray(range(256))
+    octets[first:] = bytes((_INDEXED,)) * by + octets[first : 256 - by]
+    return bytes(octets)
+
+
+_MOVED_BACK: Final = [_moved_back(by) for by in range(_LAST_INDEX - FIRST_DYNAMIC + 2)]
+
+
+Literal: TypeAlias = "tuple[int, int, int, int, bool]"
+"""Where a literal field stands in its block: where it, its value and the value's end are; its place among the fields;
+and whether it goes into the table."""
+
+
+class Gap:
+    """A value in which blocks differ, of the field at `place`.
+
+    `size` octets stand `before` it, the last `lead` of which begin its literal. `moves`: some refer to the dynamic
+    table, by an index that is another one in the next block. `known` is a literal and its `field`: many stay the same.
+    It is empty where that takes more than its octets to say.
+    """
+
+    __slots__ = ("before", "field", "is_added", "kind", "known", "lead", "moves", "name", "place", "size")
+
+    def __init__(self, block: bytes, behind: int, literal: Literal, field: Field, moves: bool) -> None:
+        at, value_at, end, place, is_added = literal
+        kind, _, name, _ = field
+        self.place: Final = place
+        self.is_added: Final = is_added
+        self.before: Final = block[behind:value_at]
+        self.size: Final = value_at - behind
+        self.lead: Final = value_at - at
+        self.moves: Final = moves and max(block[behind:at], default=0) >= _INDEXED + FIRST_DYNAMIC
+        self.known: Final = block[at:end] if block[value_at] & _LENGTH < _LENGTH else b""
+        self.field: Final = field
+        self.kind: Final = kind
+        self.name: Final = name
+
+
+class BlockForm:
+    """The gaps of such blocks, and what stands `behind` the last one.
+
+    `fields` are those of the last block that had the form. The fields of gaps that are `added` go into the dynamic
+    table, so that what refers to it refers to higher indices in each block: `back` brings them back. `highest` is the
+    highest one of the next block, `highest_behind` of what follows its first added field, which may evict others; 0:
+    there is none.
+    """
+
+    __slots__ = ("_moved", "added", "back", "behind", "fields", "gaps", "highest", "highest_behind")
+
+    def __init__(self, block: bytes, literals: Iterable[Literal], fields: list[Field], moves: bool) -> None:
+        behind, gaps = 0, []
+        for literal in literals:
+            gaps.append(Gap(block, behind, literal, fields[literal[3]], moves))
+            behind = literal[2]
+        self.gaps: Final = gaps
+        self.added: Final = [gap.place for gap in gaps if gap.is_added]
+        self.behind: Final = block[behind:]
+        self.fields: Final = fields
+        self._moved = 0
+        self.back = _MOVED_BACK[0]
+        self.highest = self.highest_behind = 0
+        if moves:
+            first = next(at for at, gap in enumerate(gaps) if gap.is_added)
+            parts = [*(gap.before for gap in gaps), self.behind]
+            self.highest_behind = _highest_index(parts[first + 1 :])
+            self.highest = max(self.highest_behind, _highest_index(parts[: first + 1]))
+
+    def move(self) -> bool:
+        """Expect the next block, behind one that has added fields; return False where it cannot have the form."""
+        by = len(self.added)
+        if self.highest_behind:
+            self.highest_behind += by
+        if self.highest:
+            self.highest += by
+            if self.highest > _LAST_INDEX:
+                return False
+            self._moved += by
+            self.back = _MOVED_BACK[self._moved]
+        return True
+
+
+def _highest_index(parts: list[bytes]) -> int:
+    """Return the highest index of the dynamic table, 0 without one."""
+    highest = max((max(part, default=0) for part in parts), default=0) - _INDEXED
+    return highest if highest >= FIRST_DYNAMIC else 0
+
+
+class FormLearner:
+    """Learns the form of a connection's blocks: in which places they differ."""
+
+    __slots__ = ("_fields", "_places")
+
+    def __init__(self) -> None:
+        self._fields: list[Field] = []  # of the last block
+        self._places: set[int] = set()
+
+    def learn(self, block: bytes, literals: list[Literal], fields: list[Field], added: int) -> BlockForm | None:
+        """Return the form of a block, as far as it is known; None for one that is like no other.
+
+        `literals` are those whose name is none of the dynamic table's; of all, `added` have gone into it.
+        """
+        last, places, self._fields = self._fields, self._places, fields
+        if added > MAX_ADDED or len(block) > _MAX_BYTES:
+            return None
+        if len(last) == len(fields):
+            places.update(place for _, _, _, place, _ in literals if fields[place] != last[place])
+        else:
+            self._places = places = {place for _, _, _, place, _ in literals if fields[place][0] == PATH}
+        if not added:
+            return BlockForm(block, [literal for literal in literals if literal[3] in places], fields, moves=False)
+        if any(value_at - at > 2 for at, value_at, _, _, _ in literals):
+            return None  # octets of a name might look like an index
+        form = BlockForm(block, literals, fields, moves=True)
+        return form if form.move() else None
