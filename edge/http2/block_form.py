@@ -19,17 +19,18 @@ MAX_ADDED: Final = 2
 _MAX_BYTES: Final = 512
 _INDEXED: Final = 0x80  # an octet: index 0
 _LAST_INDEX: Final = 0x7E  # of those that are one octet
+_NO_INDEX: Final = 0xFF  # of one octet
 _LENGTH: Final = 0x7F
 
 
 def _moved_back(by: int) -> bytes:
     """Return, for `bytes.translate`, each octet that refers to the dynamic table with an index lower by so many.
 
-    One that refers to what is newer becomes an index of 0.
+    One that refers to what is newer becomes one that no form has: 0x80 may be the length of a name, of no octets.
     """
     first = _INDEXED + FIRST_DYNAMIC
     octets = bytearray(range(256))
-    octets[first:] = bytes((_INDEXED,)) * by + octets[first : 256 - by]
+    octets[first:] = bytes((_NO_INDEX,)) * by + octets[first : 256 - by]
     return bytes(octets)
 
 

@@ -216,6 +216,16 @@ def test_field_that_evicts_another_one_in_use_ends_the_form_of_its_block() -> No
         decoder.decode(b"\x60" + string(b"c=" + b"0" * 60) + b"\xc0")
 
 
+def test_length_of_a_name_is_no_index_of_a_field_that_is_new() -> None:
+    decoder, oracle = HeaderDecoder(256, KnownLiterals()), Decoder()
+    name = b"ow" + b"a" * 96  # 62 octets of Huffman's code, the first of which is 63: what follows it in the block
+    blocks = [b"\x60\x03c=%d%c\x40\x80\x01a" % (number, 0xBF + 2 * number) for number in range(2)]
+    blocks += [b"\x60\x03c=2\xc3\x40" + huffman_string(name) + b"\x01a", b"\xbe"]
+    for block in (b"\x40\x01x\x01y" * 4, *blocks):
+        assert decode(decoder, block) == oracle.decode(block, raw=True)
+        assert decoder.dynamic_table == list(oracle.header_table.dynamic_entries)
+
+
 def test_block_that_differs_in_one_value_has_the_table_that_stands_now() -> None:
     decoder, start = HeaderDecoder(256, KnownLiterals()), b"\x82\x04"
     decoder.decode(b"\x40\x01a\x01b")
@@ -266,6 +276,18 @@ def test_literals_of_one_connection_are_those_of_another_where_they_name_no_tabl
     for truncated in (b"\x04\x02/", b"\x04\x02", b"\x04"):
         with pytest.raises(ConnectionFailed):
             second.decode(truncated)
+
+
+@pytest.mark.parametrize("broken", [b"\x04\x05/b", b"\x04" + bytes((0x85,)) + encode_huffman(b"/")])
+def test_truncated_literal_is_a_decoding_error_however_often_it_comes(broken: bytes) -> None:
+    literals = KnownLiterals()
+    for _ in range(3 * KEPT_OF):
+        decoder = HeaderDecoder(256, literals)
+        decoder.decode(b"\x04\x02/a")
+        with pytest.raises(ConnectionFailed):
+            decoder.decode(broken)
+    with pytest.raises(ConnectionFailed):
+        HeaderDecoder(256, literals).decode(b"\x82" + broken)
 
 
 def test_rfc7541_6_2_3_literal_that_is_never_indexed_is_not_kept() -> None:
