@@ -20,6 +20,8 @@ _MAX_BYTES: Final = 512
 _INDEXED: Final = 0x80  # an octet: index 0
 _LAST_INDEX: Final = 0x7E  # of those that are one octet
 _NO_INDEX: Final = 0xFF  # of one octet
+_PAYS_AFTER: Final = 3  # blocks that are read by a form: as much as it costs to make it
+_MOST_IN_VAIN: Final = 3
 _LENGTH: Final = 0x7F
 
 
@@ -73,10 +75,10 @@ class BlockForm:
     `fields` are those of the last block that had the form. The fields of gaps that are `added` go into the dynamic
     table, so that what refers to it refers to higher indices in each block: `back` brings them back. `highest` is the
     highest one of the next block, `highest_behind` of what follows its first added field, which may evict others; 0:
-    there is none.
+    there is none. `uses` counts the blocks that have had the form.
     """
 
-    __slots__ = ("_moved", "added", "back", "behind", "fields", "gaps", "highest", "highest_behind")
+    __slots__ = ("_moved", "added", "back", "behind", "fields", "gaps", "highest", "highest_behind", "uses")
 
     def __init__(self, block: bytes, literals: Iterable[Literal], fields: list[Field], moves: bool) -> None:
         behind, gaps = 0, []
@@ -87,6 +89,7 @@ class BlockForm:
         self.added: Final = [gap.place for gap in gaps if gap.is_added]
         self.behind: Final = block[behind:]
         self.fields: Final = fields
+        self.uses = 0
         self._moved = 0
         self.back = _MOVED_BACK[0]
         self.highest = self.highest_behind = 0
@@ -117,13 +120,20 @@ def _highest_index(parts: list[bytes]) -> int:
 
 
 class FormLearner:
-    """Learns the form of a connection's blocks: in which places they differ."""
+    """Learns the form of a connection's blocks: in which places they differ.
 
-    __slots__ = ("_fields", "_places")
+    To make a form costs several times what it costs to decode its block. Where the last ones did not pay, which the
+    client may intend, others are made more and more seldom.
+    """
+
+    __slots__ = ("_fields", "_form", "_in_vain", "_pause", "_places")
 
     def __init__(self) -> None:
         self._fields: list[Field] = []  # of the last block
         self._places: set[int] = set()
+        self._form: BlockForm | None = None  # the last one that was made, until that is judged
+        self._in_vain = 0  # forms, the last ones
+        self._pause = 0  # blocks that get no form
 
     def learn(self, block: bytes, literals: list[Literal], fields: list[Field], added: int) -> BlockForm | None:
         """Return the form of a block, as far as it is known; None for one that is like no other.
@@ -137,9 +147,23 @@ class FormLearner:
             places.update(place for _, _, _, place, _ in literals if fields[place] != last[place])
         else:
             self._places = places = {place for _, _, _, place, _ in literals if fields[place][0] == PATH}
+        if not self._is_due():
+            return None
         if not added:
-            return BlockForm(block, [literal for literal in literals if literal[3] in places], fields, moves=False)
+            self._form = BlockForm(
+                block, [literal for literal in literals if literal[3] in places], fields, moves=False
+            )
+            return self._form
         if any(value_at - at > 2 for at, value_at, _, _, _ in literals):
             return None  # octets of a name might look like an index
-        form = BlockForm(block, literals, fields, moves=True)
+        self._form = form = BlockForm(block, literals, fields, moves=True)
         return form if form.move() else None
+
+    def _is_due(self) -> bool:
+        """Return whether to make a form."""
+        form, self._form = self._form, None
+        if form is not None:
+            self._in_vain = 0 if form.uses >= _PAYS_AFTER else min(self._in_vain + 1, _MOST_IN_VAIN)
+            self._pause = (1 << self._in_vain) - 2
+        self._pause -= 1
+        return self._pause < 0

@@ -114,9 +114,12 @@ class HeaderDecoder:
         except IndexError:
             return False
         behind = block[end:]
-        if not form.added:
-            return behind == form.behind and end <= len(block)
-        return behind.translate(back) == form.behind and end <= len(block) and self._add_like(form)
+        if form.added:
+            return behind.translate(back) == form.behind and end <= len(block) and self._add_like(form)
+        if behind != form.behind or end > len(block):
+            return False
+        form.uses += 1
+        return True
 
     def _add_like(self, form: BlockForm) -> bool:
         """Put a form's new fields into the table; return False, and change nothing, where it would lose one in use."""
@@ -134,6 +137,7 @@ class HeaderDecoder:
         for place in added:
             table.insert(FIRST_DYNAMIC, fields[place])
         self._table_bytes = held
+        form.uses += 1
         if length <= form.highest or not form.move():
             self.form = None
         return True

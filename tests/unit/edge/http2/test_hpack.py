@@ -216,6 +216,23 @@ def test_field_that_evicts_another_one_in_use_ends_the_form_of_its_block() -> No
         decoder.decode(b"\x60" + string(b"c=" + b"0" * 60) + b"\xc0")
 
 
+@pytest.mark.parametrize("added", [b"", b"\x60\x03c=1"])
+@pytest.mark.parametrize("turns", [b"\x86\x87", b"\x86\x86\x87", b"\x86\x86\x87\x87"])
+def test_connection_whose_blocks_take_turns_has_few_of_their_forms_made_until_they_are_alike(
+    turns: bytes, added: bytes
+) -> None:
+    decoder, block = HeaderDecoder(256, KnownLiterals()), b"\x82\x04\x02/a" + added
+    forms = set()
+    for number in range(400):
+        decoder.decode(block + bytes((turns[number % len(turns)],)))
+        forms.add(decoder.form)
+    assert len(forms) < 80
+    for _ in range(20):
+        decoder.decode(block)
+    assert decoder.form is not None
+    assert decoder.form.uses
+
+
 def test_length_of_a_name_is_no_index_of_a_field_that_is_new() -> None:
     decoder, oracle = HeaderDecoder(256, KnownLiterals()), Decoder()
     name = b"ow" + b"a" * 96  # 62 octets of Huffman's code, the first of which is 63: what follows it in the block
