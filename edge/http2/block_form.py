@@ -13,6 +13,9 @@ from edge.http2.fields import PATH, Field
 from edge.http2.static_table import STATIC_FIELDS
 
 FIRST_DYNAMIC: Final = len(STATIC_FIELDS) + 1
+FEW_FIELDS: Final = 32
+"""No fewer than browsers send. A block with more has no form, which may hold as much memory as the block's fields."""
+
 MAX_ADDED: Final = 2
 """Fields that a block puts into the table. One with more is like no other: a connection's first, for example."""
 
@@ -141,7 +144,7 @@ class FormLearner:
         `literals` are those whose name is none of the dynamic table's; of all, `added` have gone into it.
         """
         last, places, self._fields = self._fields, self._places, fields
-        if added > MAX_ADDED or len(block) > _MAX_BYTES:
+        if added > MAX_ADDED or len(block) > _MAX_BYTES or len(fields) > FEW_FIELDS:
             return None
         if len(last) == len(fields):
             places.update(place for _, _, _, place, _ in literals if fields[place] != last[place])

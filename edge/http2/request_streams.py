@@ -11,7 +11,7 @@ from typing import Final
 
 from edge.http.request import ORDINARY_TARGET
 from edge.http2 import budgets, frames
-from edge.http2.block_form import BlockForm
+from edge.http2.block_form import FEW_FIELDS, BlockForm
 from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
 from edge.http2.fields import PATH, Field, size_of
 from edge.http2.hpack import HeaderDecoder
@@ -34,7 +34,6 @@ MAX_FIELDS: Final = 256  # of a block; Cookie comes in many
 
 _BLOCK_STEPS: Final = 16
 _FIELD_STEPS: Final = 2
-_FEW_FIELDS: Final = 32  # which are no more than 4 KB each, or as many octets as came
 _MAX_BLOCK: Final = 4  # times the largest head, before and after decompression; up to that, the response is 431
 
 
@@ -94,7 +93,7 @@ class RequestStreams(OpenStreams):
             decoder.form = None
         fields = decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
         self._steps_left -= _BLOCK_STEPS + _FIELD_STEPS * len(fields)
-        if len(fields) > _FEW_FIELDS:
+        if len(fields) > FEW_FIELDS:  # fewer are no more than 4 KB each, or as many octets as came
             self._steps_left -= _FIELD_STEPS * len(fields)  # no browser's: all of them may be new
             if sum(map(size_of, fields)) > self._max_block_bytes:
                 raise budgets.exceeded("header_bytes")
@@ -143,7 +142,7 @@ class RequestStreams(OpenStreams):
             self._blame(stream, error.code)
             return
         form = self._decoder.form
-        if form is not None and ends and not early and len(fields) <= _FEW_FIELDS:
+        if form is not None and ends and not early:
             self._like = self._expect(form, stream, head_bytes)
 
     def _expect(self, form: BlockForm, stream: Stream, head_bytes: int) -> _LastRequest | None:

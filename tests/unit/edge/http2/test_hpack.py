@@ -233,6 +233,14 @@ def test_connection_whose_blocks_take_turns_has_few_of_their_forms_made_until_th
     assert decoder.form.uses
 
 
+def test_block_of_many_fields_has_no_form() -> None:
+    decoder = HeaderDecoder(256, KnownLiterals())
+    for literals, has_form in ((31, True), (32, False)):
+        for number in range(8):
+            decoder.decode(b"\x82" + b"\x0f\x01\x01%c" % (number + 97) * literals)
+        assert (decoder.form is not None) is has_form
+
+
 def test_length_of_a_name_is_no_index_of_a_field_that_is_new() -> None:
     decoder, oracle = HeaderDecoder(256, KnownLiterals()), Decoder()
     name = b"ow" + b"a" * 96  # 62 octets of Huffman's code, the first of which is 63: what follows it in the block
