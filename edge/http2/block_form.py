@@ -6,7 +6,7 @@ table, all that was in there before moves on, so that the next block refers to t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 from edge.http2.fields import PATH, Field
@@ -20,11 +20,11 @@ MAX_ADDED: Final = 2
 """Fields that a block puts into the table. One with more is like no other: a connection's first, for example."""
 
 _MAX_BYTES: Final = 512
+_PAYS_AFTER: Final = 3  # blocks that are read by a form: as much as it costs to make it
+_MOST_IN_VAIN: Final = 3
 _INDEXED: Final = 0x80  # an octet: index 0
 _LAST_INDEX: Final = 0x7E  # of those that are one octet
 _NO_INDEX: Final = 0xFF  # of one octet
-_PAYS_AFTER: Final = 3  # blocks that are read by a form: as much as it costs to make it
-_MOST_IN_VAIN: Final = 3
 _LENGTH: Final = 0x7F
 
 
@@ -51,8 +51,8 @@ class Gap:
     """A value in which blocks differ, of the field at `place`.
 
     `size` octets stand `before` it, the last `lead` of which begin its literal. `moves`: some refer to the dynamic
-    table, by an index that is another one in the next block. `known` is a literal and its `field`: many stay the same.
-    It is empty where that takes more than its octets to say.
+    table, by an index that is another one in the next block. `known` is a literal and its `field`: many stay the same
+    where all literals are gaps. It is empty elsewhere, and where that takes more than its octets to say.
     """
 
     __slots__ = ("before", "field", "is_added", "kind", "known", "lead", "moves", "name", "place", "size")
@@ -66,8 +66,8 @@ class Gap:
         self.size: Final = value_at - behind
         self.lead: Final = value_at - at
         self.moves: Final = moves and max(block[behind:at], default=0) >= _INDEXED + FIRST_DYNAMIC
-        self.known: Final = block[at:end] if block[value_at] & _LENGTH < _LENGTH else b""
-        self.field: Final = field
+        self.known: Final = block[at:end] if moves and block[value_at] & _LENGTH < _LENGTH else b""
+        self.field: Final = field if self.known else None
         self.kind: Final = kind
         self.name: Final = name
 
@@ -88,8 +88,8 @@ class BlockForm:
         for literal in literals:
             gaps.append(Gap(block, behind, literal, fields[literal[3]], moves))
             behind = literal[2]
-        self.gaps: Final = gaps
-        self.added: Final = [gap.place for gap in gaps if gap.is_added]
+        self.gaps: Final = tuple(gaps)
+        self.added: Final = tuple(gap.place for gap in gaps if gap.is_added)
         self.behind: Final = block[behind:]
         self.fields: Final = fields
         self.uses = 0
@@ -129,44 +129,42 @@ class FormLearner:
     client may intend, others are made more and more seldom.
     """
 
-    __slots__ = ("_fields", "_form", "_in_vain", "_pause", "_places")
+    __slots__ = ("_fields", "_in_vain", "_pause", "_places")
 
     def __init__(self) -> None:
-        self._fields: list[Field] = []  # of the last block
-        self._places: set[int] = set()
-        self._form: BlockForm | None = None  # the last one that was made, until that is judged
+        self._fields: Sequence[Field] = ()  # of the last block, where a form may be made of it
+        self._places = 0  # a bit each
         self._in_vain = 0  # forms, the last ones
         self._pause = 0  # blocks that get no form
 
-    def learn(self, block: bytes, literals: list[Literal], fields: list[Field], added: int) -> BlockForm | None:
+    def learn(
+        self, block: bytes, literals: list[Literal], fields: list[Field], added: int, last: BlockForm | None
+    ) -> BlockForm | None:
         """Return the form of a block, as far as it is known; None for one that is like no other.
 
-        `literals` are those whose name is none of the dynamic table's; of all, `added` have gone into it.
+        `literals` are those whose name is none of the dynamic table's; of all, `added` have gone into it. `last` is the
+        form that this block has not.
         """
-        last, places, self._fields = self._fields, self._places, fields
+        before, self._fields = self._fields, ()
+        if last is not None:
+            self._in_vain = 0 if last.uses >= _PAYS_AFTER else min(self._in_vain + 1, _MOST_IN_VAIN)
+            self._pause = (1 << self._in_vain) - 2
         if added > MAX_ADDED or len(block) > _MAX_BYTES or len(fields) > FEW_FIELDS:
             return None
-        if len(last) == len(fields):
-            places.update(place for _, _, _, place, _ in literals if fields[place] != last[place])
-        else:
-            self._places = places = {place for _, _, _, place, _ in literals if fields[place][0] == PATH}
-        if not self._is_due():
+        self._fields = fields
+        is_as_long = len(before) == len(fields)
+        if not is_as_long:
+            self._places = 0
+        for _, _, _, place, _ in literals:
+            if fields[place] != before[place] if is_as_long else fields[place][0] == PATH:
+                self._places |= 1 << place
+        self._pause -= 1
+        if self._pause >= 0:
             return None
         if not added:
-            self._form = BlockForm(
-                block, [literal for literal in literals if literal[3] in places], fields, moves=False
-            )
-            return self._form
+            chosen = [literal for literal in literals if self._places >> literal[3] & 1]
+            return BlockForm(block, chosen, fields, moves=False)
         if any(value_at - at > 2 for at, value_at, _, _, _ in literals):
             return None  # octets of a name might look like an index
-        self._form = form = BlockForm(block, literals, fields, moves=True)
+        form = BlockForm(block, literals, fields, moves=True)
         return form if form.move() else None
-
-    def _is_due(self) -> bool:
-        """Return whether to make a form."""
-        form, self._form = self._form, None
-        if form is not None:
-            self._in_vain = 0 if form.uses >= _PAYS_AFTER else min(self._in_vain + 1, _MOST_IN_VAIN)
-            self._pause = (1 << self._in_vain) - 2
-        self._pause -= 1
-        return self._pause < 0

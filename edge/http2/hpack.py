@@ -71,6 +71,10 @@ class HeaderDecoder:
         form = self.form
         if form is not None and self.read_like(form, block):
             return form.fields
+        return self.decode_unlike(block)
+
+    def decode_unlike(self, block: bytes) -> list[Field]:
+        """Return what `decode` does, for a block that is known not to have the last one's form."""
         try:
             return self._decode(block)
         except IndexError:
@@ -82,7 +86,8 @@ class HeaderDecoder:
         Then `form.fields` are this block's: those of the gaps are of the same kinds as before. Else the form must not
         be used again, and nothing else is changed.
         """
-        known, learn, back, fields, end = self._literals.get, self._literals.learn, form.back, form.fields, 0
+        known, learn, back, fields = self._literals.get, self._literals.learn, form.back, form.fields
+        end, size = 0, len(block)
         try:
             for gap in form.gaps:
                 value_at = end + gap.size
@@ -91,11 +96,15 @@ class HeaderDecoder:
                     return False
                 octet = block[value_at]
                 end = value_at + 1 + (octet & _LENGTH)
+                if end > size:  # what is there of it must not be learnt
+                    return False
                 literal = block[value_at - gap.lead : end]
                 if literal == gap.known:
-                    fields[gap.place] = gap.field
-                    continue
-                field = None if gap.is_added else known(literal)
+                    field = gap.field
+                elif gap.is_added:
+                    field = None
+                else:
+                    field = known(literal)
                 if field is None:
                     if octet & _LENGTH == _LENGTH:
                         value, end = _string(block, value_at)
@@ -115,8 +124,9 @@ class HeaderDecoder:
             return False
         behind = block[end:]
         if form.added:
-            return behind.translate(back) == form.behind and end <= len(block) and self._add_like(form)
-        if behind != form.behind or end > len(block):
+            if behind.translate(back) != form.behind or not self._add_like(form):
+                return False
+        elif behind != form.behind:
             return False
         form.uses += 1
         return True
@@ -137,7 +147,6 @@ class HeaderDecoder:
         for place in added:
             table.insert(FIRST_DYNAMIC, fields[place])
         self._table_bytes = held
-        form.uses += 1
         if length <= form.highest or not form.move():
             self.form = None
         return True
@@ -219,7 +228,7 @@ class HeaderDecoder:
 
     def _learn(self, block: bytes, literals: list[Literal], fields: list[Field], added: int) -> None:
         """Remember the form of a block, unless it has evicted what it refers to."""
-        form = self._learner.learn(block, literals, fields, added)
+        form = self._learner.learn(block, literals, fields, added, self.form)
         self.form = form if form is not None and form.highest < len(self._table) else None
 
     def _add(self, field: Field) -> None:

@@ -90,8 +90,9 @@ class RequestStreams(OpenStreams):
                     if stream is not None:
                         self._on_request(stream, like.form.fields, ends=True)
                 return
-            decoder.form = None
-        fields = decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
+            fields = decoder.decode_unlike(block)
+        else:
+            fields = decoder.decode(block)  # whatever becomes of it: the tables must be those of the client
         self._steps_left -= _BLOCK_STEPS + _FIELD_STEPS * len(fields)
         if len(fields) > FEW_FIELDS:  # fewer are no more than 4 KB each, or as many octets as came
             self._steps_left -= _FIELD_STEPS * len(fields)  # no browser's: all of them may be new
