@@ -51,8 +51,8 @@ class Gap:
     """A value in which blocks differ, of the field at `place`.
 
     `size` octets stand `before` it, the last `lead` of which begin its literal. `moves`: some refer to the dynamic
-    table, by an index that is another one in the next block. `known` is a literal and its `field`: many stay the same
-    where all literals are gaps. It is empty elsewhere, and where that takes more than its octets to say.
+    table, by an index that is another one in the next block. `known` is a literal and its `field`, where it may
+    stay the same, and takes no more than its octets to say so; else it is empty.
     """
 
     __slots__ = ("before", "field", "is_added", "kind", "known", "lead", "moves", "name", "place", "size")
@@ -66,7 +66,8 @@ class Gap:
         self.size: Final = value_at - behind
         self.lead: Final = value_at - at
         self.moves: Final = moves and max(block[behind:at], default=0) >= _INDEXED + FIRST_DYNAMIC
-        self.known: Final = block[at:end] if moves and block[value_at] & _LENGTH < _LENGTH else b""
+        may_stay = moves and not is_added and block[value_at] & _LENGTH < _LENGTH
+        self.known: Final = block[at:end] if may_stay else b""
         self.field: Final = field if self.known else None
         self.kind: Final = kind
         self.name: Final = name

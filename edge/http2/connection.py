@@ -397,6 +397,7 @@ class Http2Connection(RequestStreams):
         if stream is not None:
             self._set_priority(stream, payload[4:])
         elif prioritized > self.last_stream_id and len(self._early_priorities) < _MAX_EARLY_PRIORITIES:
+            self._early_priorities = self._early_priorities or {}
             self._early_priorities[prioritized] = payload[4:68]
 
     def _set_priority(self, stream: Stream, value: bytes) -> None:

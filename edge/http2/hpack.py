@@ -108,8 +108,6 @@ class HeaderDecoder:
                 if field is None:
                     if octet & _LENGTH == _LENGTH:
                         value, end = _string(block, value_at)
-                    elif end > len(block):  # what is left of it must not be learnt
-                        return False
                     elif octet >= _HUFFMAN:
                         value = decode_huffman(block[value_at + 1 : end])
                     else:

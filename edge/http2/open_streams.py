@@ -7,7 +7,8 @@ is `edge.http2.connection`'s, which builds on it.
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, Final, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol, cast
 
 from edge.http2 import budgets, frames
 from edge.http2.budgets import Budgets
@@ -28,6 +29,9 @@ MAX_GROWTH: Final = 1_048_576
 """Of all streams of a connection: it bounds what a connection may hold of uploads, beside `CONNECTION_WINDOW`."""
 
 LAST_STREAM: Final = 2**31 - 1
+
+NOTHING: Final = cast("dict[int, Any]", MappingProxyType({}))
+"""A dictionary before its first entry, which most connections never have: each takes 64 octets."""
 
 MAX_REMEMBERED: Final = 512  # streams that we reset, and ranges of those that were passed over
 
@@ -98,10 +102,10 @@ class OpenStreams:
         self._is_going_away = False
         self.has_gone_away = False  # the client knows that no further stream is served
         self._passed_over: list[range] = []  # streams that the client did not open before higher ones, lately
-        self._reset_ids: dict[int, None] = {}  # streams that we ended lately: frames may still be on their way
+        self._reset_ids: dict[int, None] = NOTHING  # streams that we ended lately: frames may still be on their way
         self._receive_window = CONNECTION_WINDOW
         self._credit = 0  # octets received that no WINDOW_UPDATE has returned
-        self._grown: dict[int, int] = {}  # by how much the windows of streams are larger than `STREAM_WINDOW`
+        self._grown: dict[int, int] = NOTHING  # by how much the windows of streams are larger than `STREAM_WINDOW`
         self._growth_left = MAX_GROWTH  # for others
         self._connection_growth = 0  # of the connection's window, which stays
         self.failure: ConnectionFailed | None = None
@@ -228,7 +232,7 @@ class OpenStreams:
         self._budgets.spend(budgets.EARLY_ENDS)
 
     def _send_reset(self, stream_id: int, code: ErrorCode) -> None:
-        ours = self._reset_ids
+        ours = self._reset_ids = self._reset_ids or {}
         if len(ours) >= MAX_REMEMBERED:
             for old_id in list(islice(ours, MAX_REMEMBERED // 2)):
                 del ours[old_id]
@@ -265,6 +269,7 @@ class OpenStreams:
         window = STREAM_WINDOW + grown
         growth = min(window, MAX_STREAM_WINDOW - window, self._growth_left)
         if growth:
+            self._grown = self._grown or {}
             self._grown[stream_id] = grown + growth
             self._growth_left -= growth
             missing = MAX_GROWTH - self._growth_left - self._connection_growth

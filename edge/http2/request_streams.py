@@ -16,7 +16,7 @@ from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
 from edge.http2.fields import PATH, Field, size_of
 from edge.http2.hpack import HeaderDecoder
 from edge.http2.literals import KnownLiterals
-from edge.http2.open_streams import MAX_REMEMBERED, OpenStreams, Owner
+from edge.http2.open_streams import MAX_REMEMBERED, NOTHING, OpenStreams, Owner
 from edge.http2.priorities import read_priority
 from edge.http2.requests import HeadComposer, Varying, request_trailers
 from edge.http2.streams import (
@@ -32,6 +32,7 @@ from edge.http2.streams import (
 MAX_STREAMS: Final = 100  # §6.5.2: no fewer than that
 MAX_FIELDS: Final = 256  # of a block; Cookie comes in many
 
+_NONE: Final[list[Varying]] = []
 _BLOCK_STEPS: Final = 16
 _FIELD_STEPS: Final = 2
 _MAX_BLOCK: Final = 4  # times the largest head, before and after decompression; up to that, the response is 431
@@ -72,7 +73,7 @@ class RequestStreams(OpenStreams):
         super().__init__(owner)
         self._decoder = HeaderDecoder(MAX_FIELDS, literals)
         self._composer = HeadComposer()
-        self._early_priorities: dict[int, bytes] = {}
+        self._early_priorities: dict[int, bytes] = NOTHING
         self._initial_window = frames.DEFAULT_WINDOW  # of what is sent
         self._like: _LastRequest | None = None
         self._max_block_bytes = _MAX_BLOCK * max_head_bytes
@@ -152,7 +153,7 @@ class RequestStreams(OpenStreams):
         path_at = next((at for at, field in enumerate(fields) if field[0] == PATH), -1)
         if path_at < 0:
             return None
-        varying = self._composer.varying_at(fields, places) if places != [path_at] else []
+        varying = self._composer.varying_at(fields, places) if places != [path_at] else _NONE
         if varying is None:
             return None
         other_bytes = head_bytes - len(fields[path_at][3])
