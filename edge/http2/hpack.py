@@ -4,7 +4,7 @@ The decoder's tables hold fields that were judged when they came in (`edge.http2
 costs a list index a field. Our own blocks never use the dynamic table: a response's head is put together from parts
 that are the same for all connections (`edge.http2.responses`).
 
-A block that differs from the one before it in some values alone, as `edge.http2.block_form` says, is read by these
+Where a block differs from the one before it in a few values only (`edge.http2.block_form`), only these are decoded
 (`read_like`): a browser's next path, or its next cookie.
 """
 
