@@ -89,13 +89,17 @@ class Worker:
         if entries := self._service.take_traffic().to_plain():
             self._writer.write(encode(DomainCounts(entries)))
 
-    async def report_last(self) -> None:
-        """Send what was counted until the service was closed."""
+    async def report_last(self, reader: asyncio.StreamReader) -> None:
+        """Send what was counted until the service was closed, and wait until the supervisor has read all of it.
+
+        The supervisor closes its end then. If the worker closed first, the supervisor's next command would fail, and
+        asyncio would close the channel with the counts unread.
+        """
         self.report_traffic()
-        self._writer.close()
+        self._writer.write_eof()
         with suppress(ConnectionError, TimeoutError):
             async with asyncio.timeout(LAST_REPORT_SECONDS):
-                await self._writer.wait_closed()
+                await reader.read()
 
     async def handle_commands(self, reader: asyncio.StreamReader) -> None:
         """Execute commands until the supervisor is gone."""
@@ -207,8 +211,11 @@ async def _work(control: socket.socket) -> None:
             if error := task.exception():
                 log.error("worker failed", error=repr(error))
         os._exit(1)
+    for task in (handling, beating):
+        task.cancel()
+    await asyncio.wait({handling, beating})
     service.close()
-    await worker.report_last()
+    await worker.report_last(reader)
 
 
 def compose(name: str, settings: Settings) -> Service:
