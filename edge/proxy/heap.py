@@ -6,6 +6,9 @@ quarter of a millisecond a megabyte and more. So it is done in parts, one a tick
 the pages of each piece are given back, and all pieces are freed again at the end, since else the next part would get
 the same ones. Pages that are used again cost a fault each: only what stayed free for `_WINDOW_SECONDS` is given back,
 and only from `_LEAST_BYTES` on.
+
+glibc itself gives the end of the heap back when more than 128 KB are free there, and the buffers of a body often are
+there: the heap shrank and grew again for each write, with a page fault for each page. So glibc keeps up to 8 MB there.
 """
 
 from __future__ import annotations
@@ -19,9 +22,13 @@ _WINDOW_SECONDS: Final = 5.0
 _SAMPLE_SECONDS: Final = 1.0
 _LEAST_BYTES: Final = 16 * 1024 * 1024
 _NO_SAMPLE: Final = sys.maxsize
-_PIECE_BYTES: Final = 60_000  # below what glibc maps by itself, and what it then gives back by itself (128 KB)
+_PIECE_BYTES: Final = 60_000  # below what glibc maps by itself
 _PIECES_AT_ONCE: Final = 64
 _FREED_AT_ONCE: Final = 512
+_M_TRIM_THRESHOLD: Final = -1  # mallopt(3)
+_M_MMAP_THRESHOLD: Final = -3
+_KEPT_AT_END_BYTES: Final = 8 * 1024 * 1024
+_MAPPED_FROM_BYTES: Final = 1024 * 1024  # else 128 KB: glibc adjusts neither once one is set
 
 
 class Heap(Protocol):
@@ -100,7 +107,7 @@ class GlibcHeap:
     """The heap of this process. Mutable state: the pieces that a trim has allocated."""
 
     def __init__(self) -> None:
-        """Find the functions of the C library.
+        """Find the functions of the C library, and have it keep some free bytes at the end of the heap.
 
         Raises: AttributeError where it has none (glibc before 2.33, musl).
         """
@@ -113,6 +120,8 @@ class GlibcHeap:
         self._free.argtypes, self._free.restype = [ctypes.c_size_t], None
         self._madvise = library.madvise
         self._madvise.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+        library.mallopt(_M_TRIM_THRESHOLD, _KEPT_AT_END_BYTES)
+        library.mallopt(_M_MMAP_THRESHOLD, _MAPPED_FROM_BYTES)
         self._pieces: list[int] = []
         self._is_freeing = False
         self._size_bytes = 0  # of the heap, when the trim began
