@@ -76,8 +76,11 @@ class HeadComposer:
         self._starts = dict.fromkeys(range(len(fields))[cookies][1:], b"; ")
         lines = [self._starts[at] + field[3] if at in self._starts else field[1] for at, field in enumerate(fields)]
         lines[:_PSEUDO_FIELDS] = [b""] * _PSEUDO_FIELDS
-        self._lines = [line if without_cut_fields(line) else b"" for line in lines]
-        self._kept = b"".join(self._lines)
+        kept = b"".join(lines)
+        if without_cut_fields(kept) != kept:
+            lines = [line if without_cut_fields(line) else b"" for line in lines]
+            kept = b"".join(lines)
+        self._lines, self._kept = lines, kept
         self._other_bytes = len(head) - len(self._kept) - len(fields[self._path_at][3])
 
     def vary(self, fields: list[Field]) -> tuple[bytes, bytes, bytes, int, bytes] | None:
