@@ -38,6 +38,8 @@ class Load(Enum):
     HTTP2_10 = "HTTP/2, paths differ, ten streams at a time on each of 32 connections"
     HTTP2_COOKIES_1 = "HTTP/2, paths and cookies differ, one stream at a time on each of 32 connections"
     HTTP2_COOKIES_10 = "HTTP/2, paths and cookies differ, ten streams at a time on each of 32 connections"
+    HTTP2_KINDS_1 = "HTTP/2, a page's requests, one stream at a time on each of 32 connections"
+    HTTP2_KINDS_10 = "HTTP/2, a page's requests, ten streams at a time on each of 32 connections"
     SOCKET = "WebSocket messages of 64 bytes, echoed by the origin"
 
 
@@ -167,6 +169,8 @@ CASES = (
         DIFFERENT,
         CostLimit(1.6, "nginx"),
     ),
+    Case("h2-kinds-10", "h2 1 KB, a page's requests, responses differ, -m 10", HTTPS, Load.HTTP2_KINDS_10, DIFFERENT),
+    Case("h2-kinds", "h2 1 KB, a page's requests, responses differ, -m 1", HTTPS, Load.HTTP2_KINDS_1, DIFFERENT),
     Case("h2-64k", "h2 64 KB, -m 1", HTTPS, Load.HTTP2_1, KB_64, CostLimit(1, "nginx")),
     Case("h2-1m", "h2 1 MB, -m 1", HTTPS, Load.HTTP2_1, MB, CostLimit(1, "nginx")),
     Case("ws", "WebSocket message", HTTP, Load.SOCKET),

@@ -52,7 +52,12 @@ OURS = Frontage.name
 REFERENCE = Nginx.name
 MANY_HOSTS = tuple(f"shop-{number}.customer.localhost" for number in range(1000))
 _STREAMS = {Load.HTTP2_1: 1, Load.HTTP2_10: 10}
-_COOKIE_STREAMS = {Load.HTTP2_COOKIES_1: 1, Load.HTTP2_COOKIES_10: 10}
+_OWN_STREAMS = {
+    Load.HTTP2_COOKIES_1: (1, heads.other_cookies),
+    Load.HTTP2_COOKIES_10: (10, heads.other_cookies),
+    Load.HTTP2_KINDS_1: (1, heads.other_kinds),
+    Load.HTTP2_KINDS_10: (10, heads.other_kinds),
+}
 _PROGRAMS = {"wrk": "wrk", "h2load": "nghttp2-client", "taskset": "util-linux", "nginx": "nginx-light"}
 _WARM_UP_SECONDS = 1.0
 _OVERHEAD_SECONDS = 0.3
@@ -277,7 +282,7 @@ class _Loads:
         self._hosts = directory / "hosts"
         self._page = heads.page(HOST, heads.read_page())
         self._typical = typical.requests(SECURE_HOST)
-        self._cookies = Http2Load(directory)
+        self._http2 = Http2Load(directory)
 
     async def run(self, case: Case, port: int, seconds: float) -> LoadRun:
         """Load the proxy at `port` as the case says.
@@ -293,8 +298,9 @@ class _Loads:
         url = f"{case.scheme}://{_host(case)}:{port}{case.path}"
         if case.load in _STREAMS:
             return await h2load.run(url, streams=_STREAMS[case.load], seconds=seconds, core=LOAD_CORE)
-        if case.load in _COOKIE_STREAMS:
-            return await self._cookies.run(url, streams=_COOKIE_STREAMS[case.load], seconds=seconds, core=LOAD_CORE)
+        if case.load in _OWN_STREAMS:
+            streams, requests = _OWN_STREAMS[case.load]
+            return await self._http2.run(url, requests, streams=streams, seconds=seconds, core=LOAD_CORE)
         is_refused = case.path == cases.MISSING
         return await wrk.run(url, self._requests(case), seconds=seconds, core=LOAD_CORE, is_refused=is_refused)
 

@@ -75,6 +75,15 @@ def other_cookies(host: str, path: str, numbers: Iterable[int] = range(VARIANTS)
     ]
 
 
+def other_kinds(host: str, path: str, numbers: Iterable[int] = range(VARIANTS)) -> list[bytes]:
+    """Return a request for each number with the fields of one of the recorded page's, in turn, and another path.
+
+    A page, a script, an image and so on differ in what they accept, and in some other fields.
+    """
+    recorded = [[(name, value) for name, value in fields if name != "Connection"] for _, fields in read_page().requests]
+    return [_head(host, other_path(path, number), recorded[number % len(recorded)]) for number in numbers]
+
+
 def posts(host: str, path: str) -> list[bytes]:
     """Return `VARIANTS` requests with a body of 200 bytes of JSON each, no two alike."""
     return [_post(number, host, path) for number in range(VARIANTS)]

@@ -1,11 +1,11 @@
-"""One run of our own client of HTTP/2, whose requests differ in path and in a cookie, as h2load's cannot.
+"""One run of our own client of HTTP/2, whose requests differ in path and in other fields, as h2load's cannot.
 
     python -m bench.http2_load URL --requests FILE --streams 10 --seconds 3
 
 32 connections over TLS, so many streams each, on a core of its own: a request is sent as soon as a response ends.
-Requests are encoded before the run (`bench.http2_client` states how) and kept in a file for all runs on the same host
-and path: 3,000 for each connection. The blocks of a connection build on each other. So a connection that has sent them
-all is replaced by a new one: one handshake for 3,000 requests, and in a run of more than 96,000, requests come again.
+Requests are encoded before the run (`bench.http2_client` states how), 3,000 for each connection, and kept in a file for
+all runs with the same ones. The blocks of a connection build on each other. So a connection that has sent them all is
+replaced by a new one: one handshake for 3,000 requests, and in a run of more than 96,000, requests come again.
 
 A run fails when one response is not a 200, when a stream is reset, and when a connection ends early. Of a response's
 header block, the first field is looked at, behind changes of the table's size: proxies send ``:status`` first.
@@ -26,11 +26,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from yarl import URL
 
-from bench import heads
 from bench.http2_client import OPENING, RequestEncoder, client_context, read_frames
 from bench.loads import HTTP2_CONNECTIONS, LoadRun, read_run
 from bench.pinned import LoadFailed, last_line, module
@@ -40,6 +39,9 @@ from edge.http2 import frames
 Requests = Sequence[Sequence[bytes]]
 """The frames of each connection, in the order in which they are sent."""
 
+Heads: TypeAlias = Callable[[str, str, Iterable[int]], list[bytes]]
+"""Makes the heads of requests to a host and path, as HTTP/1.1 has them: one for each number (`bench.heads`)."""
+
 _REQUESTS_EACH: Final = 3000
 _ANSWER_SECONDS: Final = 5
 _SPARE_SECONDS: Final = 20
@@ -48,33 +50,33 @@ _SUCCESS: Final = re.compile(rb"(?:[\x20-\x3e]|\x3f[\x80-\xff]*[\x00-\x7f])*\x88
 
 
 class Http2Load:
-    """Runs the load as a process, and keeps its requests in `directory`, by host and path."""
+    """Runs the load as a process, and keeps its requests in `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    async def run(self, url: str, *, streams: int, seconds: float, core: int) -> LoadRun:
-        """Load `url` on loopback, `streams` requests at once on each connection.
+    async def run(self, url: str, heads: Heads, *, streams: int, seconds: float, core: int) -> LoadRun:
+        """Load `url` on loopback, `streams` of those requests at once on each connection.
 
         Raises: `LoadFailed`, also when one request was not answered with success.
         """
-        requests = await asyncio.to_thread(self._prepared, URL(url))
+        requests = await asyncio.to_thread(self._prepared, URL(url), heads)
         argv = module("bench.http2_load", url, "--requests", str(requests))
         argv += ["--streams", str(streams), "--seconds", str(seconds)]
         return read_run(f"HTTP/2 on {url}", await last_line(argv, core=core, seconds=seconds + _SPARE_SECONDS))
 
-    def _prepared(self, url: URL) -> Path:
-        file = self._directory / f"http2-{url.host}-{url.path.strip('/')}"
+    def _prepared(self, url: URL, heads: Heads) -> Path:
+        file = self._directory / f"http2-{heads.__name__}-{url.host}-{url.path.strip('/')}"
         if not file.exists():
-            assert url.host is not None
-            file.write_bytes(pickle.dumps(encode(url.host, url.path, HTTP2_CONNECTIONS, _REQUESTS_EACH)))
+            file.write_bytes(pickle.dumps(encode(heads, url, HTTP2_CONNECTIONS, _REQUESTS_EACH)))
         return file
 
 
-def encode(host: str, path: str, connections: int, requests: int) -> Requests:
-    """Encode so many requests of a browser for each of so many connections, all with another path and cookie."""
+def encode(heads: Heads, url: URL, connections: int, requests: int) -> Requests:
+    """Encode so many requests for each of so many connections, all of them different."""
+    assert url.host is not None
     return [
-        [encoder.encode(head) for head in heads.other_cookies(host, path, range(first, first + requests))]
+        [encoder.encode(head) for head in heads(url.host, url.path, range(first, first + requests))]
         for first, encoder in ((number * requests, RequestEncoder()) for number in range(connections))
     ]
 

@@ -122,47 +122,23 @@ def _over_tls() -> list[InstructionCase]:
 
 
 def _over_http2() -> list[InstructionCase]:
-    varied, other_paths = heads.varied(HOST, KB), heads.other_paths(HOST, KB)
-    other_cookies = heads.other_cookies(HOST, KB)
+    kinds = (
+        ("h2", "both", heads.varied(HOST, KB)),
+        ("h2-path", "path and response", heads.other_paths(HOST, KB)),
+        ("h2-cookies", "path, a cookie and response", heads.other_cookies(HOST, KB)),
+        ("h2-kinds", "a page's requests, path and response", heads.other_kinds(HOST, KB)),
+    )
     return [
         InstructionCase(
-            "h2-1", "both different, HTTP/2, one request at a time", varied, answers.varied(), secure=True, streams=1
-        ),
-        InstructionCase(
-            "h2-10", "both different, HTTP/2, ten requests at once", varied, answers.varied(), secure=True, streams=10
-        ),
-        InstructionCase(
-            "h2-path-1",
-            "path and response different, HTTP/2, one request at a time",
-            other_paths,
+            f"{key}-{streams}",
+            f"{what} different, HTTP/2, {how_many}",
+            requests,
             answers.varied(),
             secure=True,
-            streams=1,
-        ),
-        InstructionCase(
-            "h2-path-10",
-            "path and response different, HTTP/2, ten requests at once",
-            other_paths,
-            answers.varied(),
-            secure=True,
-            streams=10,
-        ),
-        InstructionCase(
-            "h2-cookies-1",
-            "path, a cookie and response different, HTTP/2, one request at a time",
-            other_cookies,
-            answers.varied(),
-            secure=True,
-            streams=1,
-        ),
-        InstructionCase(
-            "h2-cookies-10",
-            "path, a cookie and response different, HTTP/2, ten requests at once",
-            other_cookies,
-            answers.varied(),
-            secure=True,
-            streams=10,
-        ),
+            streams=streams,
+        )
+        for key, what, requests in kinds
+        for streams, how_many in ((1, "one request at a time"), (10, "ten requests at once"))
     ]
 
 

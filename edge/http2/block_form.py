@@ -19,7 +19,9 @@ FEW_FIELDS: Final = 32
 MAX_ADDED: Final = 2
 """Fields that a block puts into the table. One with more is like no other: a connection's first, for example."""
 
-_MAX_BYTES: Final = 512
+MAX_LIKE_BYTES: Final = 512
+"""A longer block is like no other."""
+
 _PAYS_AFTER: Final = 3  # blocks that are read by a form: as much as it costs to make it
 _MOST_IN_VAIN: Final = 3
 _INDEXED: Final = 0x80  # an octet: index 0
@@ -138,6 +140,13 @@ class FormLearner:
         self._in_vain = 0  # forms, the last ones
         self._pause = 0  # blocks that get no form
 
+    def pass_over(self, last: BlockForm | None) -> None:
+        """Take a block that has not the `last` form, and of which none is made."""
+        self._fields = ()
+        if last is not None:
+            self._in_vain = 0 if last.uses >= _PAYS_AFTER else min(self._in_vain + 1, _MOST_IN_VAIN)
+            self._pause = (1 << self._in_vain) - 2
+
     def learn(
         self, block: bytes, literals: list[Literal], fields: list[Field], added: int, last: BlockForm | None
     ) -> BlockForm | None:
@@ -146,11 +155,9 @@ class FormLearner:
         `literals` are those whose name is none of the dynamic table's; of all, `added` have gone into it. `last` is the
         form that this block has not.
         """
-        before, self._fields = self._fields, ()
-        if last is not None:
-            self._in_vain = 0 if last.uses >= _PAYS_AFTER else min(self._in_vain + 1, _MOST_IN_VAIN)
-            self._pause = (1 << self._in_vain) - 2
-        if added > MAX_ADDED or len(block) > _MAX_BYTES or len(fields) > FEW_FIELDS:
+        before = self._fields
+        self.pass_over(last)
+        if added > MAX_ADDED or len(block) > MAX_LIKE_BYTES or len(fields) > FEW_FIELDS:
             return None
         self._fields = fields
         is_as_long = len(before) == len(fields)

@@ -4,23 +4,36 @@ The decoder's tables hold fields that were judged when they came in (`edge.http2
 costs a list index a field. Our own blocks never use the dynamic table: a response's head is put together from parts
 that are the same for all connections (`edge.http2.responses`).
 
-Where a block differs from the one before it in a few values only (`edge.http2.block_form`), only these are decoded
-(`read_like`): a browser's next path, or its next cookie.
+Most blocks are like earlier ones, and only what differs is decoded. Where that is the path alone, and the table has
+not changed since, what surrounds the path says which (`recall`): a browser's next script, or its next image. Where it
+is a few values, of which some go into the table (`edge.http2.block_form`), the last block is compared (`read_like`):
+a browser's next cookie.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from edge.http2.block_form import FIRST_DYNAMIC, MAX_ADDED, BlockForm, FormLearner, Literal
+from edge.http2.block_form import (
+    FEW_FIELDS,
+    FIRST_DYNAMIC,
+    MAX_ADDED,
+    MAX_LIKE_BYTES,
+    BlockForm,
+    FormLearner,
+    Literal,
+)
 from edge.http2.errors import ConnectionFailed, ErrorCode
-from edge.http2.fields import FIELD_OVERHEAD_BYTES, LINE_OVERHEAD_BYTES, Field, make_field, size_of
+from edge.http2.fields import FIELD_OVERHEAD_BYTES, LINE_OVERHEAD_BYTES, PATH, Field, make_field, size_of
 from edge.http2.huffman import decode as decode_huffman
 from edge.http2.literals import KnownLiterals
 from edge.http2.static_table import STATIC_FIELDS
 
 TABLE_BYTES: Final = 4096
 """Size of the decoder's dynamic table: what a client may use without asking (RFC 9113 §6.5.2)."""
+
+MAX_SIMILAR: Final = 12
+"""Blocks of a connection that are remembered by what surrounds their path. A page has some eight kinds of requests."""
 
 _MAX_INTEGER_OCTETS: Final = 4  # behind the first: no length or index of ours is above 2^28
 _MAX_SIZE_UPDATES: Final = 2  # §4.2: the lowest and the last size, at most
@@ -35,6 +48,10 @@ _SIZE_BEYOND_LINE: Final = FIELD_OVERHEAD_BYTES - LINE_OVERHEAD_BYTES
 class HeaderDecoder:
     """The decoder of one connection. Its blocks must be decoded all, in order.
 
+    `surroundings` are what stands before and behind the path in the last block that `decode` returned the fields of,
+    where blocks can be like it in all but the path, else b"". `similar` is what the owner keeps by such surroundings:
+    it is empty once the table has changed, after which the same octets mean something else. A block has either
+    surroundings or, perhaps, a `form`: the next one may be like it in what that says.
     `max_fields`: of one block. One with more breaks the connection: HPACK has no other bound of what a block of 32 KB
     unfolds to. Below it, the bound of the fields' sizes is the caller's. `literals` are shared with other connections.
     """
@@ -44,9 +61,13 @@ class HeaderDecoder:
         "_literals",
         "_max_fields",
         "_max_table_bytes",
+        "_path_at",
+        "_similar_at",
         "_table",
         "_table_bytes",
         "form",
+        "similar",
+        "surroundings",
     )
 
     def __init__(self, max_fields: int, literals: KnownLiterals) -> None:
@@ -56,7 +77,11 @@ class HeaderDecoder:
         self._table = _STATIC.copy()
         self._table_bytes = 0
         self._max_table_bytes = TABLE_BYTES
-        self.form: BlockForm | None = None  # of the last block, where it has one
+        self.form: BlockForm | None = None
+        self.surroundings = b""
+        self.similar: dict[bytes, Any] = {}
+        self._similar_at = 0  # where their paths begin
+        self._path_at = 0  # where that of the last block does, if it has surroundings
 
     @property
     def dynamic_table(self) -> list[tuple[bytes, bytes]]:
@@ -79,6 +104,37 @@ class HeaderDecoder:
             return self._decode(block)
         except IndexError:
             raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "truncated header block or unknown index") from None
+
+    def keep(self, value: Any) -> None:
+        """Keep a value for blocks that differ in their path alone from the last one, which has `surroundings`."""
+        similar = self.similar
+        if self._path_at != self._similar_at or len(similar) >= MAX_SIMILAR:
+            similar.clear()
+            self._similar_at = self._path_at
+        similar[self.surroundings] = value
+
+    def forget(self) -> None:
+        """Forget what earlier blocks were like."""
+        self.form = None
+        self._learner = FormLearner()
+        self.similar = {}
+
+    def recall(self, block: bytes) -> tuple[Any, bytes] | None:
+        """Return what is kept for a block that differs from earlier ones in its path alone, and the path.
+
+        None is returned where nothing is, and nothing is changed. Raises: `ConnectionFailed` (§5.2).
+        """
+        at = self._similar_at
+        octet = block[at] if at < len(block) else _LENGTH
+        end = at + 1 + (octet & _LENGTH)
+        kept = self.similar.get(block[:at] + block[end:])
+        if kept is None or end > len(block) or octet & _LENGTH == _LENGTH:
+            return None
+        literal = block[at - 1 : end]
+        field = self._literals.get(literal)
+        if field is None:
+            field, _ = self._new_field(block, at, b":path", literal)
+        return kept, field[3]
 
     def read_like(self, form: BlockForm, block: bytes) -> bool:
         """Return whether a block has the form of the last one, which is still `self.form`.
@@ -225,12 +281,23 @@ class HeaderDecoder:
         return fields
 
     def _learn(self, block: bytes, literals: list[Literal], fields: list[Field], added: int) -> None:
-        """Remember the form of a block, unless it has evicted what it refers to."""
+        """Remember the surroundings of a block's path, or its form, unless it has evicted what that refers to."""
+        if len(literals) == 1 and not added:
+            start, path_at, end, place, _ = literals[0]
+            is_short = path_at - start == 1 and end - path_at <= _LENGTH and len(block) <= MAX_LIKE_BYTES
+            if fields[place][0] == PATH and is_short and len(fields) <= FEW_FIELDS:
+                self._path_at, self.surroundings = path_at, block[:path_at] + block[end:]
+                self._learner.pass_over(self.form)
+                self.form = None
+                return
+        self.surroundings = b""
         form = self._learner.learn(block, literals, fields, added, self.form)
         self.form = form if form is not None and form.highest < len(self._table) else None
 
     def _add(self, field: Field) -> None:
         """Put a field into the table; one larger than the table empties it (§4.4)."""
+        if self.similar:
+            self.similar.clear()
         table = self._table
         table.insert(FIRST_DYNAMIC, field)
         held = self._table_bytes + len(field[1]) + _SIZE_BEYOND_LINE
@@ -242,6 +309,7 @@ class HeaderDecoder:
         """Take the updates of the table's size that a block begins with; return where they end (§4.2, §6.3)."""
         if position:
             raise _invalid_resize()
+        self.similar.clear()
         updates = 0
         while position < len(block) and 0x20 <= block[position] < 0x40:
             size = block[position] & 0x1F

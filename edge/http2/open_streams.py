@@ -48,17 +48,16 @@ class Owner(Protocol):
         `stream` is what `open_stream` made; to ask for its class costs each request a step.
         """
 
-    def on_similar_request(self, stream: Any, path: bytes, head_bytes: int) -> bool:
-        """Take a complete request that differs from the last `on_request` in its path alone.
+    def last_request(self) -> object | None:
+        """Return what `on_similar_request` takes for others like the last request; None where its head is needed."""
 
-        Return False where the head is needed, of that length: `on_request` follows. The path is not judged yet.
-        """
+    def on_similar_request(
+        self, stream: Any, request: Any, path: bytes, head_bytes: int, kept: bytes | None = None
+    ) -> bool:
+        """Take a complete request that differs from one that was `last_request` in its path alone, not judged yet.
 
-    def on_varied_request(self, stream: Any, path: bytes, before: bytes, kept: bytes, head_bytes: int) -> bool:
-        """Take a complete request that differs from the last one in its path and in values of fields that go on.
-
-        Return False where the head is needed. `before` and `kept` are these fields of the last request and of this one,
-        as HTTP/1.1 has them; `head_bytes` is the length of the whole head.
+        Where it also differs in values of fields that go on, `kept` are all that do, as HTTP/1.1 has them, and valid.
+        Return False where the head is needed, of that length: `on_request` follows.
         """
 
     def on_failure(self, streams: list[Stream]) -> None:

@@ -1,15 +1,14 @@
 """The streams that a connection's header blocks open: from a block to a request that the owner takes, or to trailers.
 
-`RequestStreams` owns the tables of HPACK, and what is known of the last request: one that differs from it in its path
-alone, or in some values beside it, as most of a browser's do, is given to the owner by these.
+`RequestStreams` owns the tables of HPACK, and what is known of earlier requests. Most requests of a browser differ from
+one of them in the path alone, or from the last one in some values beside it: they are given to the owner by these.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from edge.http.request import ORDINARY_TARGET
 from edge.http2 import budgets, frames
 from edge.http2.block_form import FEW_FIELDS, BlockForm
 from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
@@ -18,7 +17,7 @@ from edge.http2.hpack import HeaderDecoder
 from edge.http2.literals import KnownLiterals
 from edge.http2.open_streams import MAX_REMEMBERED, NOTHING, OpenStreams, Owner
 from edge.http2.priorities import read_priority
-from edge.http2.requests import HeadComposer, Varying, request_trailers
+from edge.http2.requests import HeadComposer, Varying, request_head, request_trailers
 from edge.http2.streams import (
     HALF_CLOSED_REMOTE,
     HEADERS_RECEIVED,
@@ -39,18 +38,26 @@ _MAX_BLOCK: Final = 4  # times the largest head, before and after decompression;
 
 
 @dataclass(slots=True)
+class _KnownRequest:
+    """A complete request of few fields that the owner got; `request` is what it knows it by."""
+
+    request: Final[Any]
+    other_bytes: Final[int]  # of the head, but for the path
+    urgency: Final[int]
+    incremental: Final[bool]
+
+
+@dataclass(slots=True)
 class _LastRequest:
-    """The request that the owner got last: complete, of few fields, and of a form in which others may follow.
+    """The request that the owner got last, of a form in which others may follow.
 
     They differ in their path, at `path_at`; and in other values.
     """
 
+    known: Final[_KnownRequest]
     form: Final[BlockForm]
     path_at: Final[int]
-    other_bytes: Final[int]  # of the head, but for the path
     varying: Final[list[Varying]]
-    urgency: Final[int]
-    incremental: Final[bool]
 
 
 class RequestStreams(OpenStreams):
@@ -60,6 +67,7 @@ class RequestStreams(OpenStreams):
     """
 
     __slots__ = (
+        "_composed",
         "_composer",
         "_decoder",
         "_early_priorities",
@@ -73,16 +81,34 @@ class RequestStreams(OpenStreams):
         super().__init__(owner)
         self._decoder = HeaderDecoder(MAX_FIELDS, literals)
         self._composer = HeadComposer()
+        self._composed: object | None = None  # what the owner knows the last request by that went through it
         self._early_priorities: dict[int, bytes] = NOTHING
         self._initial_window = frames.DEFAULT_WINDOW  # of what is sent
         self._like: _LastRequest | None = None
         self._max_block_bytes = _MAX_BLOCK * max_head_bytes
         self._steps_left = 0
 
+    def forget_requests(self) -> None:
+        """Forget what is known of earlier requests, which takes some kilobytes."""
+        self._decoder.forget()
+        self._composer = HeadComposer()
+        self._composed = self._like = None
+
     def _on_block(self, stream_id: int, block: bytes, ends: bool) -> None:
         """Take a whole header block: a request, or its trailers. `ends`: with END_STREAM."""
         decoder, like = self._decoder, self._like
-        if like is not None and ends and stream_id > self.last_stream_id and like.form is decoder.form:
+        is_whole = ends and stream_id > self.last_stream_id
+        if is_whole and decoder.similar:
+            recalled = decoder.recall(block)
+            if recalled is not None:
+                known, path = recalled
+                self._steps_left -= _BLOCK_STEPS
+                stream = self._open(stream_id, HALF_CLOSED_REMOTE)
+                if stream is not None and not self._takes_similar(stream, known, path):
+                    fields = decoder.decode_unlike(block)
+                    self._on_request(stream, fields, ends=True, surroundings=decoder.surroundings)
+                return
+        if is_whole and like is not None and like.form is decoder.form:
             if decoder.read_like(like.form, block):
                 self._steps_left -= _BLOCK_STEPS
                 stream = self._open(stream_id, HALF_CLOSED_REMOTE)
@@ -105,37 +131,44 @@ class RequestStreams(OpenStreams):
             return
         stream = self._open(stream_id, OPENED[HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED])
         if stream is not None:
-            self._on_request(stream, fields, ends=ends)
+            self._on_request(stream, fields, ends=ends, surroundings=decoder.surroundings)
+
+    def _takes_similar(self, stream: Stream, known: _KnownRequest, path: bytes) -> bool:
+        """Take a request that differs from an earlier one in its path alone; return False where its head is needed."""
+        if self._early_priorities:
+            return False
+        stream.urgency, stream.incremental = known.urgency, known.incremental
+        return self._owner.on_similar_request(stream, known.request, path, known.other_bytes + len(path))
 
     def _takes_like(self, stream: Stream, like: _LastRequest) -> bool:
         """Take a request that differs from the last one in its form's gaps; return False where its head is needed."""
-        if self._early_priorities:
-            return False
-        stream.urgency, stream.incremental = like.urgency, like.incremental
-        fields = like.form.fields
+        fields, known = like.form.fields, like.known
         path = fields[like.path_at][3]
         if not like.varying:
-            return self._owner.on_similar_request(stream, path, like.other_bytes + len(path))
-        if ORDINARY_TARGET.fullmatch(path) is None:
+            return self._takes_similar(stream, known, path)
+        if self._early_priorities:
             return False
+        stream.urgency, stream.incremental = known.urgency, known.incremental
         varied = self._composer.replace(fields, path, like.varying)
         if varied is None:
             return False
-        before, kept, head_bytes = varied
-        return self._owner.on_varied_request(stream, path, before, kept, head_bytes)
+        kept, head_bytes = varied
+        return self._owner.on_similar_request(stream, known.request, path, head_bytes, kept)
 
-    def _on_request(self, stream: Stream, fields: list[Field], *, ends: bool) -> None:
-        """Take a request."""
+    def _on_request(self, stream: Stream, fields: list[Field], *, ends: bool, surroundings: bytes = b"") -> None:
+        """Take a request. `surroundings`: its block's, if that is the last one decoded."""
         self._like = None
         early = self._early_priorities.pop(stream.id, b"") if self._early_priorities else b""
-        varied = self._composer.vary(fields) if ends else None
+        composer, composed = self._composer, self._composed
+        varied = composer.vary(fields) if composed is not None and ends and not surroundings else None
         try:
             if varied is not None:
-                path, before, kept, head_bytes, priority = varied
+                path, kept, head_bytes, priority = varied
                 if early or priority:
                     stream.urgency, stream.incremental = read_priority(early or priority)
-            if varied is None or not self._owner.on_varied_request(stream, path, before, kept, head_bytes):
-                head, priority = self._composer.compose(fields, is_complete=ends)
+            if varied is None or not self._owner.on_similar_request(stream, composed, path, head_bytes, kept):
+                compose = request_head if surroundings else composer.compose
+                head, priority = compose(fields, is_complete=ends)
                 if early or priority:
                     stream.urgency, stream.incremental = read_priority(early or priority)
                 self._owner.on_request(stream, head, is_complete=ends)
@@ -143,21 +176,27 @@ class RequestStreams(OpenStreams):
         except StreamFailed as error:
             self._blame(stream, error.code)
             return
-        form = self._decoder.form
-        if form is not None and ends and not early:
-            self._like = self._expect(form, stream, head_bytes)
-
-    def _expect(self, form: BlockForm, stream: Stream, head_bytes: int) -> _LastRequest | None:
-        """Return what the next requests may be like, if the next block has the form of the last one."""
-        fields, places = form.fields, [gap.place for gap in form.gaps]
+        if not ends:
+            return
+        request = self._owner.last_request()
+        if not surroundings:
+            self._composed = request
         path_at = next((at for at, field in enumerate(fields) if field[0] == PATH), -1)
-        if path_at < 0:
-            return None
-        varying = self._composer.varying_at(fields, places) if places != [path_at] else _NONE
-        if varying is None:
-            return None
+        if request is None or path_at < 0 or early:
+            return
         other_bytes = head_bytes - len(fields[path_at][3])
-        return _LastRequest(form, path_at, other_bytes, varying, stream.urgency, stream.incremental)
+        known = _KnownRequest(request, other_bytes, stream.urgency, stream.incremental)
+        form = self._decoder.form
+        if surroundings:
+            self._decoder.keep(known)
+        elif form is not None:
+            self._like = self._expect(form, known, path_at)
+
+    def _expect(self, form: BlockForm, known: _KnownRequest, path_at: int) -> _LastRequest | None:
+        """Return what the next requests may be like, if the next block has the form of the last one."""
+        places = [gap.place for gap in form.gaps]
+        varying = self._composer.varying_at(form.fields, places) if places != [path_at] else _NONE
+        return None if varying is None else _LastRequest(known, form, path_at, varying)
 
     def _on_trailers(self, stream_id: int, fields: list[Field], *, ends: bool) -> None:
         """Take the trailer fields of a request."""

@@ -46,14 +46,13 @@ class HeadComposer:
     that by comparison with the last one: first where earlier ones differed from one another, then everywhere.
     """
 
-    __slots__ = ("_fields", "_kept", "_lines", "_other_bytes", "_path_at", "_priority_at", "_starts", "_varying")
+    __slots__ = ("_fields", "_lines", "_other_bytes", "_path_at", "_priority_at", "_starts", "_varying")
 
     def __init__(self) -> None:
         self._fields: list[Field] = []  # the last request's; empty: none is remembered
         self._path_at = 0
         self._priority_at = 0  # the last one's; 0: there is none
         self._lines: list[bytes] = []  # of the fields that go on, b"" for the others
-        self._kept = b""  # these, joined
         self._starts: dict[int, bytes] = {}  # of lines of cookies behind the first
         self._varying: list[tuple[int, int, bytes, bytes]] = []  # place, kind, name, start
         self._other_bytes = 0  # of the head, but for the path and these
@@ -80,15 +79,15 @@ class HeadComposer:
         if without_cut_fields(kept) != kept:
             lines = [line if without_cut_fields(line) else b"" for line in lines]
             kept = b"".join(lines)
-        self._lines, self._kept = lines, kept
-        self._other_bytes = len(head) - len(self._kept) - len(fields[self._path_at][3])
+        self._lines = lines
+        self._other_bytes = len(head) - len(kept) - len(fields[self._path_at][3])
 
-    def vary(self, fields: list[Field]) -> tuple[bytes, bytes, bytes, int, bytes] | None:
+    def vary(self, fields: list[Field]) -> tuple[bytes, bytes, int, bytes] | None:
         """Return how a complete request varies the last one, and remember it; None for one that differs in more.
 
         They differ in the path, and in values of fields that go on to the origin. Returned are the path, an ordinary
-        one (`edge.http.request`); these fields of the last request and of this one, as HTTP/1.1 has them; the length of
-        the whole head; and the value of Priority.
+        one (`edge.http.request`); all fields that go on, as HTTP/1.1 has them; the length of the whole head; and the
+        value of Priority.
         """
         last, path_at = self._fields, self._path_at
         if len(fields) != len(last) or not last:
@@ -108,10 +107,10 @@ class HeadComposer:
         content = b"".join(values)
         if kind != PATH or ORDINARY_TARGET.fullmatch(path) is None or content.translate(VALUE) != content:
             return None
-        before, kept = self._kept, b"".join(lines)
-        self._fields, self._lines, self._kept = alike, lines, kept
+        kept = b"".join(lines)
+        self._fields, self._lines = alike, lines
         priority = fields[self._priority_at][3] if self._priority_at else b""
-        return path, before, kept, self._other_bytes + len(path) + len(kept), priority
+        return path, kept, self._other_bytes + len(path) + len(kept), priority
 
     def varying_at(self, fields: list[Field], places: list[int]) -> list[Varying] | None:
         """Return what `replace` takes for requests that differ from the last one at these places, and in the path.
@@ -134,7 +133,7 @@ class HeadComposer:
             varying.append((at, start))
         return varying
 
-    def replace(self, fields: list[Field], path: bytes, varying: list[Varying]) -> tuple[bytes, bytes, int] | None:
+    def replace(self, fields: list[Field], path: bytes, varying: list[Varying]) -> tuple[bytes, int] | None:
         """Return what `vary` does, but for the path and Priority, for a request that has other values in `fields`.
 
         They are of the same kinds. None is returned where one is invalid.
@@ -145,9 +144,8 @@ class HeadComposer:
             if value.translate(VALUE) != value:
                 return None
             lines[at] = start + value if start else line
-        before = self._kept
-        self._kept = kept = b"".join(lines)
-        return before, kept, self._other_bytes + len(path) + len(kept)
+        kept = b"".join(lines)
+        return kept, self._other_bytes + len(path) + len(kept)
 
     def _has_learnt(self, fields: list[Field], alike: list[Field]) -> bool:
         """Learn where fields vary; return False where they may not."""

@@ -28,7 +28,7 @@ from edge.proxy.exchange import Exchange
 from edge.proxy.http2_stream import NEVER, Http2Stream, as_http2
 from edge.proxy.http2_writing import Http2Writing
 from edge.proxy.refusals import render_refusal
-from edge.proxy.request_memory import RequestMemory
+from edge.proxy.request_memory import KnownRequest, RequestMemory
 from edge.proxy.worker_context import WorkerContext
 from edge.routing.request_rewriting import sign
 from edge.routing.respond import Forward, Reply, respond
@@ -249,22 +249,19 @@ class Http2ClientConnection(Http2Writing):
             self._decide(stream, head, is_complete=is_complete)
         memory.drop_octets()
 
-    def on_similar_request(self, stream: Http2Stream, path: bytes, head_bytes: int) -> bool:
-        """Forward a request that differs from the last one in its path alone; return False where its head is needed."""
+    def last_request(self) -> KnownRequest | None:
+        """Return the last request, if others like it are forwarded without their heads."""
+        return self._memory.last_request()
+
+    def on_similar_request(
+        self, stream: Http2Stream, request: KnownRequest, path: bytes, head_bytes: int, kept: bytes | None = None
+    ) -> bool:
+        """Forward a request that is like that one; return False where its head is needed."""
         memory = self._memory
-        if not memory.recall_target(path, head_bytes):
+        if not memory.recall_similar(request, path, head_bytes, kept):
             return False
         self._begin(stream, memory, True)
         memory.upstream_head = b""  # as `drop_octets` does
-        return True
-
-    def on_varied_request(self, stream: Http2Stream, path: bytes, before: bytes, kept: bytes, head_bytes: int) -> bool:
-        """Forward a request with other values than the last one; return False where its head is needed."""
-        memory = self._memory
-        if not memory.recall_target(path, head_bytes, kept, before):
-            return False
-        self._begin(stream, memory, True)
-        memory.upstream_head = b""
         return True
 
     def _decide(self, stream: Http2Stream, raw: bytes, *, is_complete: bool) -> None:

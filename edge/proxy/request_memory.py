@@ -3,8 +3,8 @@
 A request is taken in the first of these ways that fits:
 
     the same bytes           as the last request of the connection
-    another target           than that one has, where the client's protocol tells so, and perhaps other values of fields
-                             that go on (`recall_target`)
+    another target           than an earlier one of the connection has, where the client's protocol tells so, and
+                             perhaps other values of fields that go on (`recall_similar`)
     other values             than earlier requests of the worker had, from which a `HeadTemplate` was learnt: first the
                              template that fitted the connection's last request, then (behind the next way) any other
     the same fields          as the last request, or as a recent one of any connection of the worker (`RecentRequests`):
@@ -19,6 +19,7 @@ and for one generation of the replica only.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from edge.http.error_responses import Rejected
@@ -36,6 +37,15 @@ _is_ordinary: Final = ORDINARY_TARGET.fullmatch
 _DOT: Final = ord(".")
 _MAX_LENGTH_DIGITS: Final = 18
 _MAX_LENGTHS: Final = 64  # of uploads with the same fields
+
+
+@dataclass(slots=True)
+class KnownRequest:
+    """A request without a body that was forwarded, and the fields that state its client."""
+
+    known: Final[KnownFields]
+    head: Final[RequestHead]
+    client_fields: Final[bytes]
 
 
 class RequestMemory:
@@ -115,31 +125,40 @@ class RequestMemory:
         self.generation = generation
         return True
 
-    def recall_target(self, target: bytes, size: int, kept: bytes | None = None, before: bytes | None = None) -> bool:
-        """Return whether a request is forwarded as the last one; then it is the last one.
+    def last_request(self) -> KnownRequest | None:
+        """Return the last request, unless others like it are to be decided upon anew."""
+        known = self._known
+        return (
+            None if known is None or self.generation == _NEVER else KnownRequest(known, self.head, self._client_fields)
+        )
 
-        It differs in its target alone, and in the fields that go on: it has those in `kept` where the last one had
-        those in `before`, with the same names in the same order and with valid values; then its target is an ordinary
-        one. The last one was remembered or recalled unless `forget` was called since, and its head is of that size.
+    def recall_similar(self, request: KnownRequest, target: bytes, size: int, kept: bytes | None = None) -> bool:
+        """Return whether a request is forwarded as that one was; then it is the last one.
+
+        It differs in its target; and in `kept`, the fields that go on, where these are given: they have the same names
+        in the same order, and valid values. Its head is of that size.
         """
-        known, recent = self._known, self._recent
+        known, recent, like = request.known, self._recent, request.head
+        generation = recent.routes.generation
         if (
-            known is None
-            or self.generation != recent.routes.generation
-            or size > recent.max_bytes
-            or (_is_ordinary(target) is None if kept is None else self.head.kept != before)
+            size > recent.max_bytes
+            or _is_ordinary(target) is None
             or (_DOT in target and target.startswith(WELL_KNOWN))
+            or (known.generation != generation and not known.holds_in(recent.routes))
         ):
             return False
+        route, client_fields = known.route, request.client_fields
         try:
-            upstream_target = paths.rewrite(self.route, target)
+            upstream_target = paths.rewrite(route, target)
         except Rejected:
             return False
+        if kept is None:
+            kept = like.kept
+        if known is not self._known:
+            self._known, self.route, self._client_fields = known, route, client_fields
         self.raw = b""  # its bytes were not seen
-        last = self.head
-        kept = last.kept if kept is None else kept
-        self.head = head = RequestHead(last.method, target, last.minor, kept, last.fields)
-        self.upstream_head = known.surroundings.compose(head, upstream_target, self._client_fields)
+        self.head = head = RequestHead(like.method, target, like.minor, kept, like.fields)
+        self.upstream_head = known.surroundings.compose(head, upstream_target, client_fields)
         return True
 
     def _find(self, raw: bytes) -> tuple[KnownFields, bytes, bytes, bytes] | None:

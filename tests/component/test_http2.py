@@ -196,6 +196,46 @@ async def test_requests_with_other_values_are_forwarded_and_refused_alike(tmp_pa
             assert normal(of_http1) == normal(of_http2)
 
 
+KINDS: list[tuple[Fields, int]] = [
+    (get(b"/a", *BROWSER), 200),
+    (get(b"/a", *BROWSER, method=b"DELETE"), 200),
+    (get(b"/a", *BROWSER[:3]), 200),
+    (get(b"/a", *BROWSER, authority=b"none.example.com"), 404),
+    (get(b"/a", *BROWSER[:3], (b"x-forwarded-for", b"6.6.6.6")), 200),
+    (get(b"/a", *BROWSER[:3], (b"te", b"trailers")), 200),
+    (get(b"/a", *BROWSER[:3], (b"content-length", b"0")), 200),
+    (get(b"/a", *BROWSER[:3], (b"accept", b"a\x01b")), 400),
+    (get(b"/.well-known/a", *BROWSER), 200),
+    (get(b"/%2e%2e/a", *BROWSER), 400),
+    (get(b"/a", *BROWSER[:3], (b"cookie", b"a=1")), 200),
+]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 5, 7])
+async def test_requests_of_several_kinds_are_forwarded_and_refused_alike(tmp_path: Path, step: int) -> None:
+    recorder = Recorder()
+    async with origin(recorder) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:
+        proxy.replica.enrol("shop.example.com", there.url + "/base")
+        proxy.change()
+        for number in range(6 * len(KINDS)):
+            fields, status = KINDS[number * step % len(KINDS)]
+            path = b"%b?%d" % (dict(fields)[b":path"], number)
+            fields = [(name, path if name == b":path" else value) for name, value in fields]
+            if number % 17 == 16:
+                fields[4] = b"user-agent", b"a/%d" % number
+            plain = await proxy.connect()
+            await plain.send(as_http1(fields, None))
+            await plain.response()
+            fields[2] = NeverIndexedHeaderTuple(*fields[2])
+            assert (await client.exchange(fields)).status == status
+            if number % 13 == 12:
+                proxy.replica.enrol("shop.example.com", f"{there.url}/base-{number}")
+                proxy.change()
+        assert recorder.heads
+        for of_http1, of_http2 in zip(recorder.heads[::2], recorder.heads[1::2], strict=True):
+            assert normal(of_http1) == normal(of_http2)
+
+
 async def test_path_alone_is_not_enough_behind_another_request_or_a_change(tmp_path: Path) -> None:
     recorder = Recorder()
     async with origin(recorder) as there, edge(tmp_path) as proxy, http2_client(proxy) as client:

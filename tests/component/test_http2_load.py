@@ -17,6 +17,7 @@ from h2.events import ConnectionTerminated, RequestReceived
 from hpack import Decoder
 from yarl import URL
 
+from bench import heads
 from bench.http2_load import Requests, encode, load
 from bench.loads import HTTP2_CONNECTIONS
 from bench.peers.certificates import make_certificate
@@ -117,7 +118,7 @@ async def serving(answer: Answer, directory: Path, protocol: str = "h2") -> Asyn
 
 
 def some_requests(each: int = 50) -> Requests:
-    return encode(HOST, "/different", HTTP2_CONNECTIONS, each)
+    return encode(heads.other_cookies, URL(f"https://{HOST}/different"), HTTP2_CONNECTIONS, each)
 
 
 @pytest.mark.parametrize("streams", [1, 10])
@@ -136,7 +137,7 @@ async def test_path_and_session_cookie_differ_in_each_request(tmp_path: Path, st
 def test_no_two_connections_send_the_same_session() -> None:
     sessions = {
         field
-        for requests in encode(HOST, "/different", connections=3, requests=60)
+        for requests in encode(heads.other_cookies, URL(f"https://{HOST}/different"), connections=3, requests=60)
         for decoder in [Decoder()]
         for request in requests
         for field in decoder.decode(request[frames.HEADER_BYTES :], raw=True)

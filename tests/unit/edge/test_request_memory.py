@@ -82,7 +82,9 @@ def test_another_target_with_the_same_fields_goes_on_as_its_whole_head_would(lin
         connection.ask(get("/a", f"Cookie: {before}", "Accept: */*"))
         raw = get(target, f"Cookie: {before}", "Accept: */*")
         for _ in range(2):
-            assert memory.recall_target(target.encode(), len(raw))
+            request = memory.last_request()
+            assert request is not None
+            assert memory.recall_similar(request, target.encode(), len(raw))
             forward = connection.parse(raw)
             assert (memory.head, memory.route, memory.upstream_head) == (
                 forward.head,
@@ -97,25 +99,50 @@ def test_another_target_with_the_same_fields_goes_on_as_its_whole_head_would(lin
 def test_target_that_is_not_ordinary_is_not_taken_without_its_head(link: Link, target: bytes) -> None:
     connection = Connection(link, recent_requests(link))
     connection.ask(get("/a"))
-    before = connection.memory.head
-    assert not connection.memory.recall_target(target, 100)
-    assert connection.memory.head is before
+    memory = connection.memory
+    request, before = memory.last_request(), memory.head
+    assert request is not None
+    assert not memory.recall_similar(request, target, 100)
+    assert memory.head is before
 
 
-def test_target_alone_is_not_enough_once_the_last_request_does_not_count(link: Link) -> None:
+def test_request_that_is_like_an_earlier_one_goes_on_as_its_whole_head_would(link: Link) -> None:
     connection = Connection(link, recent_requests(link))
     memory = connection.memory
-    assert not memory.recall_target(b"/b", 100), "there is none"
+    known = []
+    for fields in ("Accept: image/png", "Accept: text/css\r\nCookie: a", "Accept: text/css\r\nCookie: b"):
+        connection.ask(get("/a", fields))
+        known.append((fields, memory.last_request()))
+    for fields, request in known:
+        for other in ("\r\nCookie: c", ""):
+            raw = get("/b", fields + other)
+            forward = connection.parse(raw)
+            assert request is not None
+            assert memory.recall_similar(request, b"/b", len(raw), forward.head.kept)
+            assert (memory.head, memory.route, memory.upstream_head) == (
+                forward.head,
+                forward.route,
+                forward.upstream_head,
+            )
+
+
+def test_target_alone_is_not_enough_once_the_earlier_request_does_not_count(link: Link) -> None:
+    connection = Connection(link, recent_requests(link))
+    memory = connection.memory
+    assert memory.last_request() is None
     connection.ask(get("/a"))
-    assert not memory.recall_target(b"/b", MAX_REMEMBERED_BYTES + 1)
-    assert memory.recall_target(b"/b", MAX_REMEMBERED_BYTES)
+    request = memory.last_request()
+    assert request is not None
+    assert not memory.recall_similar(request, b"/b", MAX_REMEMBERED_BYTES + 1)
+    assert memory.recall_similar(request, b"/b", MAX_REMEMBERED_BYTES)
     memory.forget()
-    assert not memory.recall_target(b"/b", 100)
-    connection.ask(get("/a"))
-    assert memory.recall_target(b"/b", 100)
+    assert memory.last_request() is None
+    link.replica.enrol("other.example.com", "http://other.example", application="b")
+    link.worker.on_replica_change()
+    assert memory.recall_similar(request, b"/b", 100), "another domain's change is of no account"
     link.replica.enrol(DOMAIN, "http://elsewhere.example", application="b")
     link.worker.on_replica_change()
-    assert not memory.recall_target(b"/c", 100)
+    assert not memory.recall_similar(request, b"/c", 100)
 
 
 def test_connection_goes_between_blocks_of_fields_it_has_sent(link: Link) -> None:

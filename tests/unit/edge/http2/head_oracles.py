@@ -54,19 +54,26 @@ def _judge_conversation_of_blocks(rng: Random, literals: KnownLiterals, sent: li
 
 
 def judge_alike_blocks(seed: int) -> None:
-    """A long conversation of blocks that differ in few values, some of which go into a small table.
+    """A long conversation of blocks of a few kinds that differ in few values, some of which go into a small table.
 
     Where one is changed afterwards, so that it refers to other fields or to none, that is seen.
     """
     rng, literals = Random(seed), KnownLiterals()
     encoder, oracle, ours = Encoder(), Decoder(max_header_list_size=1 << 24), HeaderDecoder(256, literals)
     encoder.header_table_size = rng.choice((120, 200, 400, 4096))
-    names = [rng.choice(NAMES) for _ in range(rng.randrange(1, 9))]
-    fields = [HeaderTuple(b":path", b"/"), *(_tuple(rng, name, text(rng)) for name in names)]
-    varying = [(at, rng.random() < 0.5) for at in rng.sample(range(len(fields)), min(len(fields), rng.randrange(1, 4)))]
+    kinds = []
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        names = [rng.choice(NAMES) for _ in range(rng.randrange(1, 9))]
+        fields = [HeaderTuple(name, text(rng)) for name in names]
+        fields.insert(rng.choice((0, 0, 0, 1)), HeaderTuple(b":path", b"/"))
+        others = rng.sample(range(len(fields)), min(len(fields), rng.randrange(1, 4)))
+        kinds.append((fields, [(at, rng.random() < 0.5) for at in others]))
+    changes = rng.choice((0.0, 0.1, 1.0))
     few = [text(rng) for _ in range(3)]
     for number in range(rng.randrange(20, 120)):
-        for at, is_added in varying:
+        fields, varying = rng.choice(kinds)
+        path_at = next(at for at, (name, _) in enumerate(fields) if name == b":path")
+        for at, is_added in varying if rng.random() < changes else [(path_at, False)]:
             make = HeaderTuple if is_added else NeverIndexedHeaderTuple
             fields[at] = make(fields[at][0], rng.choice([*few, text(rng), b"%d" % number, text(rng, 300)]))
         block = bytes(encoder.encode(fields, huffman=rng.random() < 0.8))
@@ -90,12 +97,22 @@ def _judge_block(block: bytes, oracle: Decoder, ours: HeaderDecoder) -> bool:
     except (HPACKError, IndexError):  # its table of integers is left unguarded
         expected = None
     try:
+        recalled = ours.recall(block) if ours.similar else None
         got = [(name, value) for _, _, name, value in ours.decode(block)]
     except ConnectionFailed:
         assert expected is None or _is_stricter(block), f"refused {block!r}, which is {expected}"
         return False
     assert expected is not None, f"accepted {block!r}"
     assert got == expected, block
+    if recalled is not None:
+        like, path = recalled
+        assert len(like) == len(got)
+        others = [(before, now) for before, now in zip(like, got, strict=True) if before != now]
+        assert all(before[0] == b":path" and now == (b":path", path) for before, now in others), block
+        assert len(others) <= 1
+        assert (b":path", path) in got
+    if ours.surroundings:
+        ours.keep(got)
     assert ours.dynamic_table == [(bytes(name), bytes(value)) for name, value in oracle.header_table.dynamic_entries]
     return True
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hpack import Encoder
 
 from edge.http.head_pattern import VALUE
-from edge.http.request import ORDINARY_TARGET
+from edge.http.request import ORDINARY_TARGET, without_cut_fields
 from edge.http2 import frames
 from edge.http2.connection import Http2Connection
 from edge.http2.errors import ErrorCode, StreamFailed
@@ -103,23 +103,23 @@ class Machine:
             self.connection.send_head(stream, b"\x89")
             self.connection.end(stream)
 
-    def on_similar_request(self, stream: Stream, path: bytes, head_bytes: int) -> bool:
-        if ORDINARY_TARGET.fullmatch(path) is None or not self.last_head:
-            return False
-        method, _, rest = self.last_head.split(b" ", 2)
-        head = b"%b %b %b" % (method, path, rest)
-        assert len(head) == head_bytes
-        self.on_request(stream, head, is_complete=True)
-        return True
+    def last_request(self) -> bytes | None:
+        return self.last_head or None
 
-    def on_varied_request(self, stream: Stream, path: bytes, before: bytes, kept: bytes, head_bytes: int) -> bool:
-        block = self.last_head.partition(b"\r\n")[2]
-        start, found, end = block.rpartition(before + b"\r\n\r\n")
-        if not found or end:
+    def on_similar_request(
+        self, stream: Stream, request: bytes, path: bytes, head_bytes: int, kept: bytes | None = None
+    ) -> bool:
+        if ORDINARY_TARGET.fullmatch(path) is None:
             return False
-        method = self.last_head.partition(b" ")[0]
-        assert has_valid_values(kept)
-        head = b"%b %b HTTP/1.1\r\n%b%b\r\n\r\n" % (method, path, start, kept)
+        method, _, rest = request.split(b" ", 2)
+        if kept is not None:
+            version, host, *lines = rest.removesuffix(b"\r\n\r\n").split(b"\r\n")
+            block = b"".join(b"\r\n" + line for line in lines)
+            if without_cut_fields(block) != block:
+                return False
+            assert has_valid_values(kept)
+            rest = b"%b\r\n%b%b\r\n\r\n" % (version, host, kept)
+        head = b"%b %b %b" % (method, path, rest)
         assert len(head) == head_bytes
         self.on_request(stream, head, is_complete=True)
         return True

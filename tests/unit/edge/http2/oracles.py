@@ -315,17 +315,20 @@ def _check_invariants(ours: Machine) -> None:
 
 
 def judge_alike_requests(seed: int) -> None:
-    """Requests that differ in few values are what they are by themselves, whatever came before on the connection."""
+    """Requests of a few kinds that differ in few values are what they are alone, whatever came before them."""
     rng, ours = Random(seed), Machine(answers=True).start()
     ours.encoder.header_table_size = rng.choice((300, 1000, 4096))
     crumbs: Fields = [(b"cookie", text(rng)) for _ in range(rng.randrange(4))]
-    fields: Fields = [*GET, *some_fields(rng), *crumbs, *some_fields(rng)]
-    fields += rng.choice(([], [], [(b"priority", b"u=1")], [(b"te", b"trailers")], [(b"content-length", b"0")]))
-    varying = rng.sample(range(2, len(fields)), min(len(fields) - 2, rng.randrange(1, 4)))
-    never = {at for at in varying if rng.random() < 0.4}
+    shared: Fields = [*some_fields(rng), *crumbs, *some_fields(rng)]
+    kinds = [_kind_of_request(rng, shared) for _ in range(rng.choice((1, 1, 2, 4)))]
+    path_at = GET.index(next(field for field in GET if field[0] == b":path"))
+    changes = rng.choice((0.1, 0.5, 1.0))
+    fields, varying, never = rng.choice(kinds)
     last_id = 0
     for number in range(rng.randrange(10, 60)):
-        for at in varying:
+        if rng.random() < 0.5:
+            fields, varying, never = rng.choice(kinds)
+        for at in varying if rng.random() < changes else [path_at]:
             name, value = fields[at][0], rng.choice((text(rng), text(rng, 200), b"%d" % number))
             if name in (b":path", b":authority") and rng.random() < 0.95:
                 value = b"/%d?a" % number if name == b":path" else b"a%d.example" % (number % 3)
@@ -335,6 +338,10 @@ def judge_alike_requests(seed: int) -> None:
         stream_id = last_id + rng.choice((2, 2, 2, 4)) if last_id else 1
         last_id = stream_id
         block = b"".join(_field_block(ours, rng, field, at in never) for at, field in enumerate(fields))
+        if rng.random() < 0.05:  # an upload, of which the content follows, or nothing does
+            ours.frame(frames.HEADERS, frames.END_HEADERS, stream_id, block)
+            ours.frame(frames.DATA, frames.END_STREAM, stream_id, b"content")
+            continue
         if rng.random() < 0.1:
             ours.frame(frames.PRIORITY_UPDATE, 0, 0, stream_id.to_bytes(4, "big") + b"u=5")
             early = b"u=5"
@@ -350,6 +357,17 @@ def judge_alike_requests(seed: int) -> None:
         else:
             assert made.head == head
             assert (made.urgency, made.incremental) == read_priority(early or priority)
+
+
+def _kind_of_request(rng: Random, shared: Fields) -> tuple[Fields, list[int], set[int]]:
+    """Return fields, the places in which such requests differ, and those of them that never go into the table."""
+    fields = [*GET, *shared] if rng.random() < 0.5 else [*GET, *some_fields(rng), *shared]
+    if rng.random() < 0.3:
+        fields[0] = b":method", rng.choice((b"HEAD", b"POST", b"OPTIONS"))
+    fields += rng.choice(([], [], [(b"priority", b"u=1")], [(b"te", b"trailers")], [(b"content-length", b"0")]))
+    varying = rng.sample(range(2, len(fields)), min(len(fields) - 2, rng.randrange(1, 4)))
+    path_at = next(at for at, field in enumerate(fields) if field[0] == b":path")
+    return fields, varying, {at for at in varying if rng.random() < 0.4} | ({path_at} if rng.random() < 0.7 else set())
 
 
 def _field_block(client: Machine, rng: Random, field: tuple[bytes, bytes], never: bool) -> bytes:

@@ -10,7 +10,7 @@ from hpack.table import HeaderTable
 from edge.http2 import frames
 from edge.http2.errors import ConnectionFailed, ErrorCode
 from edge.http2.fields import PATH
-from edge.http2.hpack import EMPTY_TABLE, HeaderDecoder, field_literal, integer, string
+from edge.http2.hpack import EMPTY_TABLE, MAX_SIMILAR, HeaderDecoder, field_literal, integer, string
 from edge.http2.huffman import CODES
 from edge.http2.huffman import decode as decode_huffman
 from edge.http2.huffman import encode as encode_huffman
@@ -216,7 +216,7 @@ def test_field_that_evicts_another_one_in_use_ends_the_form_of_its_block() -> No
         decoder.decode(b"\x60" + string(b"c=" + b"0" * 60) + b"\xc0")
 
 
-@pytest.mark.parametrize("added", [b"", b"\x60\x03c=1"])
+@pytest.mark.parametrize("added", [b"\x0f\x11\x03c=1", b"\x60\x03c=1"])
 @pytest.mark.parametrize("turns", [b"\x86\x87", b"\x86\x86\x87", b"\x86\x86\x87\x87"])
 def test_connection_whose_blocks_take_turns_has_few_of_their_forms_made_until_they_are_alike(
     turns: bytes, added: bytes
@@ -462,3 +462,106 @@ def test_head_encoder_remembers_no_long_phrase_or_name() -> None:
         block = encoder.head(b"HTTP/1.1 200 %b\r\n%b: 1\r\n\r\n" % (phrase, name))
         assert decoder.decode(EMPTY_TABLE + block, raw=True) == [(b":status", b"200"), (name, b"1")]
     assert sum(map(len, encoder._lines)) + sum(map(len, encoder._names)) < 60_000
+
+
+def recalled(decoder: HeaderDecoder, block: bytes) -> tuple[object, bytes] | None:
+    """What is known of the block; nothing else is read."""
+    table = decoder.dynamic_table
+    found = decoder.recall(block) if decoder.similar else None
+    assert decoder.dynamic_table == table
+    return found
+
+
+def with_path(path: bytes, *, start: bytes = b"\x82\x04", end: bytes = b"\xbe") -> bytes:
+    return start + string(path) + end
+
+
+def decoder_that_keeps(*blocks: bytes) -> HeaderDecoder:
+    """With two fields in its table, and each block kept by its number."""
+    decoder = HeaderDecoder(256, KnownLiterals())
+    decoder.decode(b"\x40\x01a\x01b\x40\x01c\x01d")
+    for number, block in enumerate(blocks):
+        decoder.decode(block)
+        assert decoder.surroundings
+        decoder.keep(number)
+    return decoder
+
+
+def test_blocks_are_known_by_what_surrounds_their_path() -> None:
+    ends = [b"\xbe", b"\xbf", b"\xbe\xbf", b"", b"\x90"]
+    decoder = decoder_that_keeps(*(with_path(b"/", end=end) for end in ends))
+    for number, end in enumerate(ends):
+        for path in (b"/a", b"", b"/" + b"b" * 125):
+            assert recalled(decoder, with_path(path, end=end)) == (number, path)
+        assert recalled(decoder, b"\x82\x04" + huffman_string(b"/c") + end) == (number, b"/c")
+    assert recalled(decoder, with_path(b"/", end=b"\xbf\xbe")) is None
+    assert recalled(decoder, with_path(b"/", start=b"\x83\x04")) is None
+    assert recalled(decoder, with_path(b"/", start=b"\x82\x14")) is None, "a path that is never indexed"
+
+
+@pytest.mark.parametrize(
+    "change", [b"\x40\x01e\x01f", b"\x3f\x00", b"\x3f\x00\x3f\xe1\x1f", b"\x60\x01g", b"\x82\x44\x01/"], ids=repr
+)
+def test_no_block_is_known_once_the_table_has_changed(change: bytes) -> None:
+    decoder = decoder_that_keeps(with_path(b"/"))
+    assert recalled(decoder, with_path(b"/a")) == (0, b"/a")
+    decoder.decode(change)
+    assert recalled(decoder, with_path(b"/a")) is None
+
+
+def test_block_whose_path_goes_into_the_table_is_like_no_later_one() -> None:
+    decoder = HeaderDecoder(256, KnownLiterals())
+    decoder.decode(b"\x82\x44\x01/")
+    assert not decoder.surroundings
+
+
+@pytest.mark.parametrize("path_bytes", [127, 128, 140])
+def test_octets_of_a_long_path_are_not_taken_for_what_follows_it(path_bytes: int) -> None:
+    for tail in range(1, 4):
+        end = b"\xbe" * (path_bytes - 126 + tail)  # what stands behind the 127th octet
+        decoder = decoder_that_keeps(with_path(b"/", end=end))
+        block = with_path(b"/" + b"\xbe" * (path_bytes - 1), end=b"\xbe" * tail)
+        assert recalled(decoder, block) is None
+        decoder.decode(block)
+        assert not decoder.surroundings
+
+
+@pytest.mark.parametrize(
+    "block", [b"", b"\x82", b"\x82\x04", b"\x82\x04\x02/", b"\x82\x04\x7e", b"\x82\x04\x7f", b"\x82\x04\xff"], ids=repr
+)
+def test_block_that_is_cut_off_is_not_known(block: bytes) -> None:
+    decoder = decoder_that_keeps(with_path(b"/"), with_path(b"/", end=b""))
+    assert recalled(decoder, block) is None
+
+
+def test_blocks_whose_paths_begin_elsewhere_are_known_by_themselves() -> None:
+    first, second = with_path(b"/"), with_path(b"/", start=b"\x04", end=b"\x82\xbe")
+    decoder = decoder_that_keeps(first, second)
+    assert recalled(decoder, second) == (1, b"/")
+    assert recalled(decoder, first) is None
+    assert len(decoder.similar) == 1
+
+
+def test_path_whose_name_is_spelled_out_is_not_kept_as_another_field() -> None:
+    literals = KnownLiterals()
+    decoder = HeaderDecoder(256, literals)
+    for number in range(2 * KEPT_OF):
+        block = b"\x82\x00\x05:path" + string(b"/%d" % number)
+        assert decode(decoder, block)[1] == (b":path", b"/%d" % number)
+        assert not decoder.surroundings
+        assert literals.get(b"h" + string(b"/%d" % number)) is None
+
+
+def test_few_blocks_are_known_and_none_of_many_fields() -> None:
+    decoder = decoder_that_keeps(*(with_path(b"/", end=b"\xbe" * number) for number in range(2 * MAX_SIMILAR)))
+    assert 1 <= len(decoder.similar) <= MAX_SIMILAR
+    for fields, has_surroundings in ((30, True), (31, False)):
+        decoder.decode(with_path(b"/", end=b"\xbe" * fields))
+        assert bool(decoder.surroundings) is has_surroundings
+
+
+def test_what_blocks_were_like_can_be_forgotten() -> None:
+    decoder = decoder_that_keeps(with_path(b"/"))
+    decoder.forget()
+    assert recalled(decoder, with_path(b"/")) is None
+    assert decode(decoder, with_path(b"/a")) == [(b":method", b"GET"), (b":path", b"/a"), (b"c", b"d")]
