@@ -47,7 +47,8 @@ _log = get_logger("edge.proxy")
 class Http2ClientConnection(Http2Writing):
     """Serves one connection, inside TLS.
 
-    `deadline` is the first of its streams', of a head's and of an idle connection's.
+    `deadline` is the first of its streams', of a head's and of an idle connection's, which comes sooner once: see
+    `FORGET_SECONDS`.
     """
 
     __slots__ = (
@@ -178,6 +179,10 @@ class Http2ClientConnection(Http2Writing):
     def on_deadline(self) -> None:
         """End what makes no progress: the connection, a head, or streams."""
         now = self._worker.now
+        if self.state is READING and now <= self._head_deadline and now <= self._idle_deadline < NEVER:
+            self._http2.forget_requests()  # idle for a while, and nothing is late
+            self._update_deadline()
+            return
         if self.state is not READING or (self._transport.is_closing() and not self._is_client_reading()):
             self.abort()
             return

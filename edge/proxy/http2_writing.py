@@ -18,6 +18,9 @@ from edge.proxy.http2_stream import NEVER, Http2Stream
 WRITE_BYTES: Final = 262_144
 """Content of one write, at most."""
 
+FORGET_SECONDS: Final = 5
+"""Without a stream, until a connection forgets what its requests are like, and holds some kilobytes less."""
+
 
 class Http2Writing(AcceptedConnection):
     """The writing half of a connection. `Http2ClientConnection` sets all fields."""
@@ -79,7 +82,9 @@ class Http2Writing(AcceptedConnection):
                 self._close(lingers=True)
         elif self._idle_deadline == NEVER:
             worker = self._worker
-            self._idle_deadline = deadline = worker.now + worker.idle_seconds
+            now, seconds = worker.now, worker.idle_seconds
+            self._idle_deadline = now + seconds
+            deadline = now + (seconds if seconds < FORGET_SECONDS else FORGET_SECONDS)
             self.deadline = deadline if deadline < self._head_deadline else self._head_deadline
 
     def send_interim(self, stream: Http2Stream, head: bytes) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hpack import NeverIndexedHeaderTuple
 
 from common.traffic import HTTP2
 from edge.http.error_responses import CLIENT_DISCONNECTED
@@ -19,7 +20,8 @@ from edge.http2.output import Output
 from edge.proxy.exchange_states import FINISHED
 from edge.proxy.http2_connection import Http2ClientConnection
 from edge.proxy.http2_stream import Http2Stream
-from tests.component.http2_peers import get, http2_client, post
+from edge.proxy.http2_writing import FORGET_SECONDS
+from tests.component.http2_peers import BROWSER, get, http2_client, post
 from tests.component.origins import Recorder, sends
 from tests.component.peers import Edge, Wire, answer_each, edge, enrol, origin, served
 from tests.unit.edge.http2.machine import split
@@ -180,6 +182,23 @@ async def test_idle_connection_is_closed_with_goaway(tmp_path: Path) -> None:
     async with edge(tmp_path, FRONTAGE_EDGE_IDLE_TIMEOUT_SECONDS="1") as proxy, http2_client(proxy) as client:
         await client.closed()
         assert (client.goaway_code, client.last_allowed) == (ErrorCode.NO_ERROR, 0)
+
+
+async def test_idle_connection_forgets_its_requests_once_and_serves_others(tmp_path: Path) -> None:
+    recorder = Recorder()
+    async with served(recorder, tmp_path) as (_, proxy), http2_client(proxy) as client:
+        for number in range(9):
+            fields = get(b"/%d" % number, *BROWSER)
+            fields[2] = NeverIndexedHeaderTuple(*fields[2])
+            assert (await client.exchange(fields)).status == 200
+            if number % 3 == 2:
+                (connection,) = proxy.worker.connections
+                assert proxy.worker.now < connection.deadline <= proxy.worker.now + FORGET_SECONDS
+                connection.on_deadline()
+                assert connection.deadline > proxy.worker.now + FORGET_SECONDS
+    paths = [head.split(b" ")[1] for head in recorder.heads]
+    assert paths == [b"/%d" % number for number in range(9)]
+    assert len({head.partition(b"\r\n")[2] for head in recorder.heads}) == 1
 
 
 async def test_pings_do_not_keep_an_idle_connection(tmp_path: Path) -> None:
