@@ -51,6 +51,9 @@ class Owner(Protocol):
     def last_request(self) -> object | None:
         """Return what `on_similar_request` takes for others like the last request; None where its head is needed."""
 
+    def has_kept(self, request: Any, kept: bytes) -> bool:
+        """Return whether these are all fields of a `last_request` that went on: the owner may have cut out others."""
+
     def on_similar_request(
         self, stream: Any, request: Any, path: bytes, head_bytes: int, kept: bytes | None = None
     ) -> bool:

@@ -81,7 +81,7 @@ class RequestStreams(OpenStreams):
         super().__init__(owner)
         self._decoder = HeaderDecoder(MAX_FIELDS, literals)
         self._composer = HeadComposer()
-        self._composed: object | None = None  # what the owner knows the last request by that went through it
+        self._composed: object | None = None  # what the owner knows its request by, if others may vary it
         self._early_priorities: dict[int, bytes] = NOTHING
         self._initial_window = frames.DEFAULT_WINDOW  # of what is sent
         self._like: _LastRequest | None = None
@@ -180,7 +180,8 @@ class RequestStreams(OpenStreams):
             return
         request = self._owner.last_request()
         if not surroundings:
-            self._composed = request
+            has_kept = request is not None and self._owner.has_kept(request, composer.kept)
+            self._composed = request if has_kept else None
         path_at = next((at for at, field in enumerate(fields) if field[0] == PATH), -1)
         if request is None or path_at < 0 or early:
             return
@@ -195,7 +196,10 @@ class RequestStreams(OpenStreams):
     def _expect(self, form: BlockForm, known: _KnownRequest, path_at: int) -> _LastRequest | None:
         """Return what the next requests may be like, if the next block has the form of the last one."""
         places = [gap.place for gap in form.gaps]
-        varying = self._composer.varying_at(form.fields, places) if places != [path_at] else _NONE
+        if places == [path_at]:
+            varying: list[Varying] | None = _NONE
+        else:
+            varying = self._composer.varying_at(form.fields, places) if self._composed is not None else None
         return None if varying is None else _LastRequest(known, form, path_at, varying)
 
     def _on_trailers(self, stream_id: int, fields: list[Field], *, ends: bool) -> None:

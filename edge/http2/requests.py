@@ -57,6 +57,11 @@ class HeadComposer:
         self._varying: list[tuple[int, int, bytes, bytes]] = []  # place, kind, name, start
         self._other_bytes = 0  # of the head, but for the path and these
 
+    @property
+    def kept(self) -> bytes:
+        """Return the fields of the last request that go on, as HTTP/1.1 has them, so far as it is known here."""
+        return b"".join(self._lines)
+
     def compose(self, fields: list[Field], *, is_complete: bool) -> tuple[bytes, bytes]:
         """Return what `request_head` does, and remember the request. Raises: `StreamFailed`."""
         self._fields = []

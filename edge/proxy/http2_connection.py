@@ -258,6 +258,10 @@ class Http2ClientConnection(Http2Writing):
         """Return the last request, if others like it are forwarded without their heads."""
         return self._memory.last_request()
 
+    def has_kept(self, request: KnownRequest, kept: bytes) -> bool:
+        """Return whether these are all fields that went on: a client's own request id does not."""
+        return request.head.kept == kept
+
     def on_similar_request(
         self, stream: Http2Stream, request: KnownRequest, path: bytes, head_bytes: int, kept: bytes | None = None
     ) -> bool:
