@@ -142,20 +142,20 @@ async def test_nothing_is_left_of_attempts_that_did_not_win(ending: str) -> None
 
 
 async def test_of_sockets_that_connect_in_the_same_turn_one_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop, may_connect, waiting = asyncio.get_running_loop(), asyncio.Event(), 0
+    loop, may_go_on, waiting = asyncio.get_running_loop(), asyncio.Event(), 0
     connect = loop.sock_connect
 
     async def connect_together(sock: socket.socket, target: tuple[str, int]) -> None:
         nonlocal waiting
-        waiting += 1
-        await may_connect.wait()
         await connect(sock, target)
+        waiting += 1
+        await may_go_on.wait()
 
     monkeypatch.setattr(loop, "sock_connect", connect_together)
     with listening(FIRST, SECOND) as port:
         descriptors = open_descriptors()
         dialling = asyncio.create_task(dialled(port, FIRST, SECOND, seconds=SHORT_SECONDS))
         await until(lambda: waiting == 2)
-        may_connect.set()
+        may_go_on.set()
         assert await dialling == FIRST
         assert open_descriptors() <= descriptors
