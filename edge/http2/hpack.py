@@ -4,10 +4,10 @@ The decoder's tables hold fields that were judged when they came in (`edge.http2
 costs a list index a field. Our own blocks never use the dynamic table: a response's head is put together from parts
 that are the same for all connections (`edge.http2.responses`).
 
-Most blocks are like earlier ones, and only what differs is decoded. Where that is the path alone, and the table has
-not changed since, what surrounds the path says which (`recall`): a browser's next script, or its next image. Where it
-is a few values, of which some go into the table (`edge.http2.block_form`), the last block is compared (`read_like`):
-a browser's next cookie.
+Most blocks are like earlier ones, and only what differs is decoded. A browser's next script or image often differs from
+an earlier one in its path alone. Such a block is found by the octets before and behind the path, as long as the table
+has not changed (`recall`). A block with another cookie differs in a few values, of which some go into the table. It is
+compared with the last block (`read_like`, `edge.http2.block_form`).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class HeaderDecoder:
 
     `surroundings` are what stands before and behind the path in the last block that `decode` returned the fields of,
     where blocks can be like it in all but the path, else b"". `similar` is what the owner keeps by such surroundings:
-    it is empty once the table has changed, after which the same octets mean something else. A block has either
-    surroundings or, perhaps, a `form`: the next one may be like it in what that says.
+    it is empty once the table has changed, after which the same octets mean something else. `form` is that of the
+    last block, if it has one; a block with surroundings has none.
     `max_fields`: of one block. One with more breaks the connection: HPACK has no other bound of what a block of 32 KB
     unfolds to. Below it, the bound of the fields' sizes is the caller's. `literals` are shared with other connections.
     """

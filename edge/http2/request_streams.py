@@ -161,6 +161,8 @@ class RequestStreams(OpenStreams):
         early = self._early_priorities.pop(stream.id, b"") if self._early_priorities else b""
         composer, composed = self._composer, self._composed
         varied = composer.vary(fields) if composed is not None and ends and not surroundings else None
+        if not surroundings:
+            self._composed = None  # until the owner has taken the one that the composer compares with from now on
         try:
             if varied is not None:
                 path, kept, head_bytes, priority = varied

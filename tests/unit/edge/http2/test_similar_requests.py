@@ -60,6 +60,23 @@ def test_request_with_content_is_not_like_one_without() -> None:
     assert machine.similar == [b"/7"]
 
 
+def test_no_request_is_taken_as_another_one_than_it_was_compared_with() -> None:
+    machine = started()
+
+    def ask_with(stream_id: int, start: bytes, agent: bytes) -> bytes:
+        block = b"%b\x87\xbe\x04\x02/a\x0f\x2b\x02%b" % (start, agent)
+        machine.frame(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream_id, block)
+        return machine.made[stream_id].head
+
+    get, delete = b"\x82", b"\x02\x06DELETE"
+    assert ask_with(3, get, b"a1").startswith(b"GET ")
+    machine.refuses = True  # as the edge does, where a request has not the content that it states
+    ask_with(5, delete, b"a2")
+    machine.refuses = False
+    assert ask_with(7, delete, b"a3").startswith(b"DELETE ")
+    assert ask_with(9, delete, b"a4").startswith(b"DELETE ")
+
+
 def test_no_request_is_like_one_that_is_forgotten() -> None:
     machine = started()
     first = [ask(machine, 3 + 2 * number, b"") for number in range(2)]
