@@ -282,8 +282,9 @@ class WorkerContext:
             self._settle()
         if self.access_log is not None:
             self.access_log.flush()
-        for connection in [each for each in self.connections if each.deadline < now]:
-            connection.on_deadline()
+        overdue = [each for each in self.connections if each.deadline < now]
+        if overdue:
+            self._pass_deadlines(overdue)
         for connection in list(self.paused):
             connection.check_disconnect()
         self._dispatcher.tick(now, idle_before=now - self.upstream_idle_seconds)
@@ -294,6 +295,14 @@ class WorkerContext:
         if self._swept_generation != self.routes.generation:
             self._swept_generation = self.routes.generation
             self._close_removed_domains()
+
+    def _pass_deadlines(self, overdue: list[Connection]) -> None:
+        """Have connections act on their deadlines: one now, the others in later turns of the loop."""
+        connection = overdue.pop()
+        if connection in self.connections and connection.deadline < self.now:  # still so
+            connection.on_deadline()
+        if overdue:
+            self.deferred.add(partial(self._pass_deadlines, overdue))
 
     def _settle(self) -> None:
         """Have what was counted for domains ready for `take_traffic`."""

@@ -10,6 +10,7 @@ a later turn of the loop. Meanwhile the loop serves all others. The bounds, each
     BYTES_AT_ONCE                      bytes of a body or a tunnel: the loop else reads 32 times as much in a row
 
 Flights of TLS handshakes, the most expensive steps there are, always wait here: requests that are ready come first.
+Of connections whose deadlines pass together, all but the first wait here.
 Steps of tasks that many may take at once, as dialling, wait in `LoopTurns`.
 """
 
