@@ -38,8 +38,8 @@ _MAX_BLOCK: Final = 4  # times the largest head, before and after decompression;
 
 
 @dataclass(slots=True)
-class _KnownRequest:
-    """A complete request of few fields that the owner got; `request` is what it knows it by."""
+class _TakenRequest:
+    """A complete request of few fields that the owner took; `request` is what it knows it by."""
 
     request: Final[Any]
     other_bytes: Final[int]  # of the head, but for the path
@@ -49,12 +49,12 @@ class _KnownRequest:
 
 @dataclass(slots=True)
 class _LastRequest:
-    """The request that the owner got last, of a form in which others may follow.
+    """The request that the owner took last, of a form in which others may follow.
 
     They differ in their path, at `path_at`; and in other values.
     """
 
-    known: Final[_KnownRequest]
+    taken: Final[_TakenRequest]
     form: Final[BlockForm]
     path_at: Final[int]
     varying: Final[list[Varying]]
@@ -101,10 +101,10 @@ class RequestStreams(OpenStreams):
         if is_whole and decoder.similar:
             recalled = decoder.recall(block)
             if recalled is not None:
-                known, path = recalled
+                taken, path = recalled
                 self._steps_left -= _BLOCK_STEPS
                 stream = self._open(stream_id, HALF_CLOSED_REMOTE)
-                if stream is not None and not self._takes_similar(stream, known, path):
+                if stream is not None and not self._takes_similar(stream, taken, path):
                     fields = decoder.decode_unlike(block)
                     self._on_request(stream, fields, ends=True, surroundings=decoder.surroundings)
                 return
@@ -133,27 +133,27 @@ class RequestStreams(OpenStreams):
         if stream is not None:
             self._on_request(stream, fields, ends=ends, surroundings=decoder.surroundings)
 
-    def _takes_similar(self, stream: Stream, known: _KnownRequest, path: bytes) -> bool:
+    def _takes_similar(self, stream: Stream, taken: _TakenRequest, path: bytes) -> bool:
         """Take a request that differs from an earlier one in its path alone; return False where its head is needed."""
         if self._early_priorities:
             return False
-        stream.urgency, stream.incremental = known.urgency, known.incremental
-        return self._owner.on_similar_request(stream, known.request, path, known.other_bytes + len(path))
+        stream.urgency, stream.incremental = taken.urgency, taken.incremental
+        return self._owner.on_similar_request(stream, taken.request, path, taken.other_bytes + len(path))
 
     def _takes_like(self, stream: Stream, like: _LastRequest) -> bool:
         """Take a request that differs from the last one in its form's gaps; return False where its head is needed."""
-        fields, known = like.form.fields, like.known
+        fields, taken = like.form.fields, like.taken
         path = fields[like.path_at][3]
         if not like.varying:
-            return self._takes_similar(stream, known, path)
+            return self._takes_similar(stream, taken, path)
         if self._early_priorities:
             return False
-        stream.urgency, stream.incremental = known.urgency, known.incremental
+        stream.urgency, stream.incremental = taken.urgency, taken.incremental
         varied = self._composer.replace(fields, path, like.varying)
         if varied is None:
             return False
         kept, head_bytes = varied
-        return self._owner.on_similar_request(stream, known.request, path, head_bytes, kept)
+        return self._owner.on_similar_request(stream, taken.request, path, head_bytes, kept)
 
     def _on_request(self, stream: Stream, fields: list[Field], *, ends: bool, surroundings: bytes = b"") -> None:
         """Take a request. `surroundings`: its block's, if that is the last one decoded."""
@@ -188,21 +188,21 @@ class RequestStreams(OpenStreams):
         if request is None or path_at < 0 or early:
             return
         other_bytes = head_bytes - len(fields[path_at][3])
-        known = _KnownRequest(request, other_bytes, stream.urgency, stream.incremental)
+        taken = _TakenRequest(request, other_bytes, stream.urgency, stream.incremental)
         form = self._decoder.form
         if surroundings:
-            self._decoder.keep(known)
+            self._decoder.keep(taken)
         elif form is not None:
-            self._like = self._expect(form, known, path_at)
+            self._like = self._expect(form, taken, path_at)
 
-    def _expect(self, form: BlockForm, known: _KnownRequest, path_at: int) -> _LastRequest | None:
+    def _expect(self, form: BlockForm, taken: _TakenRequest, path_at: int) -> _LastRequest | None:
         """Return what the next requests may be like, if the next block has the form of the last one."""
         places = [gap.place for gap in form.gaps]
         if places == [path_at]:
             varying: list[Varying] | None = _NONE
         else:
             varying = self._composer.varying_at(form.fields, places) if self._composed is not None else None
-        return None if varying is None else _LastRequest(known, form, path_at, varying)
+        return None if varying is None else _LastRequest(taken, form, path_at, varying)
 
     def _on_trailers(self, stream_id: int, fields: list[Field], *, ends: bool) -> None:
         """Take the trailer fields of a request."""

@@ -84,8 +84,7 @@ class Http2ClientConnection(Http2Writing):
         super().connection_made(transport)
         worker = self._worker
         worker.counters.http2.accepted += 1
-        recent = worker.recent_http2_requests[self._client.is_trusted]
-        self._memory = RequestMemory(recent, self._client, self._server_name)
+        self._memory = self._new_memory()
         self._head_deadline = self.deadline
         if self._place is None:
             self.abort()
@@ -181,6 +180,7 @@ class Http2ClientConnection(Http2Writing):
         now = self._worker.now
         if self.state is READING and now <= self._head_deadline and now <= self._idle_deadline < NEVER:
             self._http2.forget_requests()  # idle for a while, and nothing is late
+            self._memory = self._new_memory()
             self._update_deadline()
             return
         if self.state is not READING or (self._transport.is_closing() and not self._is_client_reading()):
@@ -272,6 +272,10 @@ class Http2ClientConnection(Http2Writing):
         self._begin(stream, memory, True)
         memory.upstream_head = b""  # as `drop_octets` does
         return True
+
+    def _new_memory(self) -> RequestMemory:
+        recent = self._worker.recent_http2_requests[self._client.is_trusted]
+        return RequestMemory(recent, self._client, self._server_name)
 
     def _decide(self, stream: Http2Stream, raw: bytes, *, is_complete: bool) -> None:
         """Decide upon a request that is like none before."""

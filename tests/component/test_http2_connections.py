@@ -193,8 +193,11 @@ async def test_idle_connection_forgets_its_requests_once_and_serves_others(tmp_p
             assert (await client.exchange(fields)).status == 200
             if number % 3 == 2:
                 (connection,) = proxy.worker.connections
+                assert isinstance(connection, Http2ClientConnection)
                 assert proxy.worker.now < connection.deadline <= proxy.worker.now + FORGET_SECONDS
+                assert connection._memory.last_request() is not None
                 connection.on_deadline()
+                assert connection._memory.last_request() is None
                 assert connection.deadline > proxy.worker.now + FORGET_SECONDS
     paths = [head.split(b" ")[1] for head in recorder.heads]
     assert paths == [b"/%d" % number for number in range(9)]
