@@ -142,13 +142,17 @@ class LoadConnection(asyncio.Protocol):
         """Close the connection at once, if it is still open."""
         self._transport.abort()
 
+    def on_all_answered(self) -> None:
+        """Close the connection."""
+        self._transport.abort()
+
     def _send(self, count: int) -> None:
         requests = list(itertools.islice(self._requests, count))
         self._unanswered += len(requests)
         if requests:
             self._transport.write(b"".join(requests))
         elif not self._unanswered:
-            self._transport.abort()
+            self.on_all_answered()
 
     def _fail(self, reason: str) -> None:
         self.failure = reason
@@ -161,13 +165,15 @@ async def load(url: URL, requests: Requests, *, streams: int, seconds: float) ->
     Raises: `LoadFailed` for the first thing that fails.
     """
     started_at = time.perf_counter()
-    connect = functools.partial(_connect, url, client_context())
+    open_connection = functools.partial(connect, url, client_context())
     connections = itertools.cycle(requests)
     ends_at = asyncio.get_running_loop().time() + seconds
     try:
         async with asyncio.TaskGroup() as group:
             busy = [
-                group.create_task(_keep_busy(connect, connections, streams, ends_at), name=f"http2-load-{number}")
+                group.create_task(
+                    _keep_busy(open_connection, connections, streams, ends_at), name=f"http2-load-{number}"
+                )
                 for number in range(HTTP2_CONNECTIONS)
             ]
     except ExceptionGroup as failed:
@@ -177,7 +183,7 @@ async def load(url: URL, requests: Requests, *, streams: int, seconds: float) ->
 
 
 async def _keep_busy(
-    connect: Callable[[LoadConnection], Awaitable[None]],
+    open_connection: Callable[[LoadConnection], Awaitable[None]],
     connections: Iterator[Sequence[bytes]],
     streams: int,
     ends_at: float,
@@ -187,7 +193,7 @@ async def _keep_busy(
     answered = 0
     while loop.time() < ends_at:
         connection = LoadConnection(next(connections), streams)
-        await connect(connection)
+        await open_connection(connection)
         stopping = loop.call_at(ends_at, connection.stop)
         try:
             async with asyncio.timeout_at(ends_at + _ANSWER_SECONDS):
@@ -203,7 +209,11 @@ async def _keep_busy(
     return answered
 
 
-async def _connect(url: URL, context: ssl.SSLContext, connection: LoadConnection) -> None:
+async def connect(url: URL, context: ssl.SSLContext, connection: LoadConnection) -> None:
+    """Open the connection to the proxy, on loopback.
+
+    Raises: `LoadFailed`.
+    """
     assert url.port is not None
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):

@@ -15,7 +15,7 @@ from bench.pinned import server
 
 _MAIN = """
 daemon off; worker_processes 1; pid {directory}/pid; error_log {directory}/error.log;
-events {{ worker_connections 4096; }}
+events {{ worker_connections 16384; }}
 http {{
   {log} default_type application/octet-stream; server_tokens off;
   client_body_temp_path {directory}/body; proxy_temp_path {directory}/proxy; fastcgi_temp_path {directory}/fastcgi;

@@ -93,6 +93,8 @@ class RequestStreams(OpenStreams):
         self._decoder.forget()
         self._composer = HeadComposer()
         self._composed = self._like = None
+        if not self.streams:
+            self.streams = {}  # one that had entries keeps the room for them
 
     def _on_block(self, stream_id: int, block: bytes, ends: bool) -> None:
         """Take a whole header block: a request, or its trailers. `ends`: with END_STREAM."""

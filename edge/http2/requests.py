@@ -7,8 +7,10 @@ judged where the head is read, as if it had come that way (`edge.http.request`).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from operator import itemgetter
-from typing import Final, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
 from edge.http.head_pattern import VALUE
 from edge.http.request import ORDINARY_TARGET, without_cut_fields
@@ -35,6 +37,10 @@ _KIND_OF: Final = itemgetter(0)
 Varying: TypeAlias = "tuple[int, bytes]"
 """The place of a value that differs, and its line's start where that is not the field's own."""
 
+# Never changed: an idle connection has no use for its own, each of which would take 72 octets or more.
+_NONE: Final[list[Any]] = []
+_NO_STARTS: Final[Mapping[int, bytes]] = MappingProxyType({})
+
 _PSEUDO_FIELDS: Final = 4
 _PSEUDO_KINDS: Final = [METHOD, SCHEME, AUTHORITY, PATH]  # ascending
 
@@ -49,12 +55,12 @@ class HeadComposer:
     __slots__ = ("_fields", "_lines", "_other_bytes", "_path_at", "_priority_at", "_starts", "_varying")
 
     def __init__(self) -> None:
-        self._fields: list[Field] = []  # the last request's; empty: none is remembered
+        self._fields: list[Field] = _NONE  # the last request's; empty: none is remembered
         self._path_at = 0
         self._priority_at = 0  # the last one's; 0: there is none
-        self._lines: list[bytes] = []  # of the fields that go on, b"" for the others
-        self._starts: dict[int, bytes] = {}  # of lines of cookies behind the first
-        self._varying: list[tuple[int, int, bytes, bytes]] = []  # place, kind, name, start
+        self._lines: list[bytes] = _NONE  # of the fields that go on, b"" for the others
+        self._starts: Mapping[int, bytes] = _NO_STARTS  # of lines of cookies behind the first
+        self._varying: list[tuple[int, int, bytes, bytes]] = _NONE  # place, kind, name, start
         self._other_bytes = 0  # of the head, but for the path and these
 
     @property
@@ -64,7 +70,7 @@ class HeadComposer:
 
     def compose(self, fields: list[Field], *, is_complete: bool) -> tuple[bytes, bytes]:
         """Return what `request_head` does, and remember the request. Raises: `StreamFailed`."""
-        self._fields = []
+        self._fields = _NONE
         composed = request_head(fields, is_complete=is_complete)
         if is_complete:
             self._remember(fields, composed[0])

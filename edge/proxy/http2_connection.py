@@ -63,7 +63,6 @@ class Http2ClientConnection(Http2Writing):
     def __init__(self, worker: WorkerContext) -> None:
         super().__init__(worker, secure=True)
         self.head_encoder = worker.head_encoder
-        self.fill_head = worker.head_encoder.fill
         self._http2 = Http2Connection(self, worker.literals, max_head_bytes=worker.limits.head_bytes)
         self._memory: RequestMemory = cast("RequestMemory", None)
         self._is_flush_due = False

@@ -71,7 +71,7 @@ class Http2Stream(Stream):
         self._connection = connection
         self._worker = worker
         self.scheme = b"https"
-        self.fill_head = connection.fill_head  # which makes a block
+        self.fill_head = worker.fill_head  # which makes a block
         self._early: list[bytes] | None = None  # content that came before the exchange started
         self._content: bytes | None = None  # of a whole response, until the exchange has ended
         self._missing = CHUNKED  # octets that Content-Length announces and that did not come yet

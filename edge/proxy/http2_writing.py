@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from edge.http2.connection import Http2Connection
@@ -31,11 +30,9 @@ class Http2Writing(AcceptedConnection):
         "_idle_deadline",
         "_is_flush_due",
         "_is_receiving",
-        "fill_head",
         "head_encoder",
     )
 
-    fill_head: Callable[[bytes, tuple[bytes, ...]], bytes]  # the encoder's
     head_encoder: HeadEncoder
     _head_deadline: float
     _http2: Http2Connection

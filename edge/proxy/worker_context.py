@@ -148,6 +148,7 @@ class WorkerContext:
             trusted: RecentRequests(self.routes, self.limits, bounds.max_body_bytes) for trusted in (False, True)
         }
         self.head_encoder = HeadEncoder()
+        self.fill_head = self.head_encoder.fill  # a bound method takes 80 octets: one for all
         self.literals = KnownLiterals()
         self._swept_generation = 0
         self.counters = ExchangeCounters()

@@ -18,7 +18,9 @@ from hpack import Decoder
 from yarl import URL
 
 from bench import heads, http2_load
-from bench.http2_load import Requests, encode, load
+from bench.http2_client import client_context
+from bench.http2_load import Requests, connect, encode, load
+from bench.idle_connections import IdleConnection
 from bench.loads import HTTP2_CONNECTIONS
 from bench.peers.certificates import make_certificate
 from bench.pinned import LoadFailed
@@ -187,3 +189,28 @@ async def test_no_server_fails_the_run(tmp_path: Path) -> None:
         url = server.url
     with pytest.raises(LoadFailed, match="no connection"):
         await load(url, some_requests(each=1), streams=1, seconds=5)
+
+
+async def test_idle_connections_stay_once_all_is_answered(tmp_path: Path) -> None:
+    async with serving(answer, tmp_path) as server:
+        connections = []
+        for requests in ([], *some_requests(each=3)[:2]):
+            connection = IdleConnection(requests)
+            await connect(server.url, client_context(), connection)
+            await connection.idle.wait()
+            assert (connection.answered, connection.failure) == (len(requests), None)
+            connections.append(connection)
+        assert not any(connection.closed.is_set() for connection in connections)
+        assert [len(requests) for requests in server.connections] == [0, 3, 3]
+        for connection in connections:
+            connection.abort()
+            await connection.closed.wait()
+
+
+async def test_idle_connection_that_is_not_answered_tells_why(tmp_path: Path) -> None:
+    async with serving(reset_the_fortieth, tmp_path) as server:
+        connection = IdleConnection(some_requests()[0])
+        await connect(server.url, client_context(), connection)
+        await connection.idle.wait()
+    assert connection.failure is not None
+    assert connection.answered == 39

@@ -9,8 +9,8 @@ from edge.proxy.http2_stream import Http2Stream
 
 
 def test_stream_of_a_client_begins_as_every_stream_does() -> None:
-    connection = type("Connection", (), {"fill_head": None})
-    plain, ours = Stream(3, 100), Http2Stream(cast("Any", connection), cast("Any", None), 3, 100)
+    worker = type("Worker", (), {"fill_head": None})
+    plain, ours = Stream(3, 100), Http2Stream(cast("Any", None), cast("Any", worker), 3, 100)
     for name in Stream.__slots__:
         assert getattr(ours, name) == getattr(plain, name)
         assert type(getattr(ours, name)) is type(getattr(plain, name))
