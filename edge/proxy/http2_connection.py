@@ -224,7 +224,8 @@ class Http2ClientConnection(Http2Writing):
         if self.state is READING and self._transport is not None and not self._http2.is_going_away:
             self._http2.go_away(is_final=False)
             self.flush_soon()
-            self._worker.loop.call_later(self._worker.final_goaway_seconds, self._go_away)
+            announcements = self._worker.announcements
+            self._worker.loop.call_later(self._worker.final_goaway_seconds, announcements.add, (self._go_away,))
 
     def _go_away(self) -> None:
         if self.state is READING:
@@ -241,7 +242,7 @@ class Http2ClientConnection(Http2Writing):
     def on_failure(self, streams: list[Stream]) -> None:
         """Cancel the exchanges of streams that the connection's failure closed."""
         self.waiting.clear()
-        self._worker.cancellations.add(cast("list[Http2Stream]", streams), disconnected=True)
+        self._cancel_soon(cast("list[Http2Stream]", streams), disconnected=True)
 
     def on_request(self, stream: Http2Stream, head: bytes, *, is_complete: bool) -> None:
         """Forward or answer a request, `head` in HTTP/1.1."""
@@ -417,7 +418,12 @@ class Http2ClientConnection(Http2Writing):
 
     def _cancel_exchanges(self, *, disconnected: bool = False) -> None:
         self.waiting.clear()
-        self._worker.cancellations.add(self._streams(), disconnected=disconnected)
+        self._cancel_soon(self._streams(), disconnected=disconnected)
+
+    def _cancel_soon(self, streams: list[Http2Stream], *, disconnected: bool) -> None:
+        """Cancel the streams' exchanges, of which a hundred may be under way."""
+        pieces = (partial(stream.cancel_exchange, disconnected=disconnected) for stream in streams)
+        self._worker.cancellations.add(pieces)
 
     def _streams(self) -> list[Http2Stream]:
         return [stream for stream in self._http2.streams.values() if isinstance(stream, Http2Stream)]

@@ -31,7 +31,6 @@ from edge.http.request import RequestHead
 from edge.http2.literals import KnownLiterals
 from edge.http2.responses import HeadEncoder
 from edge.proxy.access_log import OFF, AccessLog
-from edge.proxy.cancellations import Cancellations
 from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange
 from edge.proxy.exchange_context import ExchangeContext
@@ -50,7 +49,7 @@ from edge.routing.respond import Listening, Lookup
 from edge.routing.response_policy import NO_FIELDS
 from edge.routing.visitors import VisitRates
 from edge.transport.connection_limits import ConnectionLimits
-from edge.transport.deferred_work import DeferredWork, LoopTurns
+from edge.transport.deferred_work import DeferredSeries, DeferredWork, LoopTurns
 from edge.upstream.address_order import AddressOrder
 from edge.upstream.breaker import Breaker
 from edge.upstream.connection import UpstreamConnection
@@ -153,7 +152,9 @@ class WorkerContext:
         self._swept_generation = 0
         self.counters = ExchangeCounters()
         self.deferred = DeferredWork(loop)
-        self.cancellations = Cancellations(self.deferred)
+        self.cancellations = DeferredSeries(self.deferred)  # of exchanges, that a client's end or failure brings
+        self.announcements = DeferredSeries(self.deferred)  # of the worker's end, to clients
+        self._rounds = DeferredSeries(self.deferred)  # of what is looked for in each tick
         self.connections: set[Connection] = set()
         self.paused: set[Connection] = set()  # those not read from
         self.now = self._settled_at = loop.time()
@@ -181,8 +182,9 @@ class WorkerContext:
         self.on_replica_change()
 
     def is_idle(self) -> bool:
-        """Return whether no exchange is under way."""
-        return not (self.cancellations or any(connection.is_busy() for connection in self.connections))
+        """Return whether no exchange is under way, and all clients know of it if the worker leaves."""
+        is_awaited = self.cancellations or self.announcements
+        return not (is_awaited or any(connection.is_busy() for connection in self.connections))
 
     def measurements(self) -> list[Family]:
         """Return the metrics of the data path."""
@@ -261,8 +263,7 @@ class WorkerContext:
         """
         self.exchanges.is_draining = True
         self.idle_seconds = LAST_REQUEST_SECONDS
-        for connection in self.connections:
-            connection.expect_last_request()
+        self.announcements.add(connection.expect_last_request for connection in self.connections)
 
     def close(self) -> None:
         """End all connections, to clients and to origins."""
@@ -283,11 +284,10 @@ class WorkerContext:
             self._settle()
         if self.access_log is not None:
             self.access_log.flush()
-        overdue = [each for each in self.connections if each.deadline < now]
-        if overdue:
-            self._pass_deadlines(overdue)
-        for connection in list(self.paused):
-            connection.check_disconnect()
+        if not self._rounds:  # else the last one is not over
+            overdue = [each for each in self.connections if each.deadline < now]
+            self._rounds.add(partial(self._pass_deadline, each) for each in overdue)
+            self._rounds.add(partial(self._check_disconnect, each) for each in self.paused)
         self._dispatcher.tick(now, idle_before=now - self.upstream_idle_seconds)
         self._heap_trimmer.look(now)
         if self.routes.lacks_secrets:
@@ -297,13 +297,13 @@ class WorkerContext:
             self._swept_generation = self.routes.generation
             self._close_removed_domains()
 
-    def _pass_deadlines(self, overdue: list[Connection]) -> None:
-        """Have connections act on their deadlines: one now, the others in later turns of the loop."""
-        connection = overdue.pop()
+    def _pass_deadline(self, connection: Connection) -> None:
         if connection in self.connections and connection.deadline < self.now:  # still so
             connection.on_deadline()
-        if overdue:
-            self.deferred.add(partial(self._pass_deadlines, overdue))
+
+    def _check_disconnect(self, connection: Connection) -> None:
+        if connection in self.paused:
+            connection.check_disconnect()
 
     def _settle(self) -> None:
         """Have what was counted for domains ready for `take_traffic`."""
@@ -320,11 +320,14 @@ class WorkerContext:
 
         Tunnels end, too.
         """
-        for connection in list(self.connections):
-            for exchange in connection.exchanges():
-                route = self.routes.find(exchange.head.fields.host)
-                if route is None or route.application_id != exchange.route.application_id:
-                    connection.cut(exchange)
+        busy = [each for each in self.connections if each.exchanges()]
+        self._rounds.add(partial(self._cut_removed, each) for each in busy)
+
+    def _cut_removed(self, connection: Connection) -> None:
+        for exchange in connection.exchanges():
+            route = self.routes.find(exchange.head.fields.host)
+            if route is None or route.application_id != exchange.route.application_id:
+                connection.cut(exchange)
 
 
 def _connection_limits(settings: Settings, bounds: WorkerLimits) -> ConnectionLimits:

@@ -1,4 +1,4 @@
-"""The deadlines of a worker's client connections: many that pass together do not keep the loop from the others."""
+"""What many client connections of a worker are due for together does not keep the loop from the others."""
 
 from __future__ import annotations
 
@@ -95,3 +95,28 @@ async def test_an_overdue_connection_that_has_ended_or_gone_on_is_left_alone(tmp
         assert len(acted) == 1
         assert len(proxy.worker.connections) == 1
         proxy.worker.connections.clear()
+
+
+class Told(Overdue):
+    """One that takes its time to tell its client that the worker leaves."""
+
+    def __init__(self, proxy: Edge, turns: LoopTurns, acted: list[int]) -> None:
+        super().__init__(proxy, turns, acted)
+        self.deadline = float("inf")
+
+    def expect_last_request(self) -> None:
+        self.on_deadline()
+
+
+async def test_clients_are_told_in_different_turns_of_the_loop_and_before_their_worker_is_idle(tmp_path: Path) -> None:
+    async with edge(tmp_path) as proxy:
+        turns, told = LoopTurns(), list[int]()
+        proxy.worker.connections.update(Told(proxy, turns, told) for _ in range(50))
+        proxy.worker.drain()
+        counts = []
+        while not proxy.worker.is_idle():
+            counts.append(len(told))
+            await asyncio.sleep(0)
+        turns.stop()
+        assert len(set(told)) == len(told) == 50
+        assert max(counts) == 49
