@@ -127,7 +127,8 @@ _HOST: Final = re.compile(rb"([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])
 _LLHTTP_METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
 # CONNECT has no meaning here; TRACE would show the client what we add for the origin.
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
-_NOT_ASCII: Final = re.compile(rb"[\x80-\xff]")
+_NOT_ASCII: Final = bytes(range(0x80, 0x100))
+_ENCODED: Final = [*(bytes((octet,)) for octet in range(0x80)), *(b"%%%02X" % octet for octet in range(0x80, 0x100))]
 # What Connection may name that is cut in any case. TE is a request's field only.
 _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade", b"te"})
 
@@ -158,10 +159,10 @@ def parse_any(head: bytes, limits: HeadLimits) -> RequestHead:
     if match is None or len(head) > limits.head_bytes:
         raise Rejected(_what_is_wrong(head, limits))
     method, target, stated_minor, block = match.groups()
-    if not target.isascii():
-        target = _percent_encoded(target)
     if method in _REFUSED_METHODS:
         raise Rejected(METHOD_NOT_ALLOWED)
+    if not target.isascii():
+        target = _percent_encoded(target, limits)
     _check_limits(head, target, limits)
     minor = 0 if stated_minor == b"0" else 1  # RFC 9110 §2.5: what is later is taken for the latest one known
     request = _read(method, target, minor, _CUT.split(block))
@@ -175,16 +176,19 @@ def without_cut_fields(block: bytes) -> bytes:
     return b"".join(_CUT.split(block)[::3])
 
 
-def _percent_encoded(target: bytes) -> bytes:
+def _percent_encoded(target: bytes, limits: HeadLimits) -> bytes:
     """Return the target as a URI: some clients send UTF-8 as it is (RFC 3986 §2.5).
 
-    Raises: `Rejected` for other octets.
+    Raises: `Rejected` for other octets, and for a target that is too long when it is encoded.
     """
+    ascii_bytes = len(target.translate(None, _NOT_ASCII))
+    if 3 * len(target) - 2 * ascii_bytes > limits.target_bytes:
+        raise Rejected(TARGET_TOO_LONG)
     try:
         target.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Rejected(BAD_REQUEST) from error
-    return _NOT_ASCII.sub(lambda octet: b"%%%02X" % ord(octet[0]), target)
+    return b"".join([_ENCODED[octet] for octet in target])
 
 
 def _check_limits(head: bytes, target: bytes, limits: HeadLimits) -> None:

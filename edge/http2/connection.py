@@ -25,6 +25,7 @@ from edge.http2.streams import (
     CLOSED,
     DATA_RECEIVED,
     DATA_RECEIVED_END,
+    OPEN,
     RESET_RECEIVED,
     Stream,
     advance,
@@ -107,11 +108,15 @@ class Http2Connection(RequestStreams):
 
     @property
     def uploading_stream(self) -> Stream | None:
-        """Return the stream of a DATA frame that has begun, and of which more is still to come."""
+        """Return the stream of a DATA frame that has begun, and of which more is still to come.
+
+        None is returned where the client has other things to do: take the response, or wait for it.
+        """
         partial = self._partial
         if len(partial) < frames.HEADER_BYTES or partial[_KIND_AT] != frames.DATA:
             return None
-        return self.streams.get(frames.read_header(partial)[2] & LAST_STREAM)
+        stream = self.streams.get(frames.read_header(partial)[2] & LAST_STREAM)
+        return stream if stream is not None and stream.state is OPEN and not stream.pending_bytes else None
 
     # What is received -------------------------------------------------------------------------------------
 

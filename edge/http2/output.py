@@ -174,6 +174,8 @@ class Output:
 
     def drop(self, stream: Stream) -> None:
         """Send nothing more of the stream."""
+        if stream.is_queued and stream in self._starved:  # no more than are open
+            self._starved.remove(stream)
         self.held_bytes -= stream.pending_bytes
         stream.pending = None
         stream.pending_bytes = 0

@@ -34,6 +34,8 @@ MAX_FIELDS: Final = 256  # of a block; Cookie comes in many
 _NONE: Final[list[Varying]] = []
 _BLOCK_STEPS: Final = 16
 _FIELD_STEPS: Final = 2
+_LONG_HEAD_BYTES: Final = 1_024  # longer ones count by their octets, too: a head of 30 KB may be a block of 30 octets
+_OCTETS_A_STEP: Final = 32
 _MAX_BLOCK: Final = 4  # times the largest head, before and after decompression; up to that, the response is 431
 
 
@@ -140,7 +142,10 @@ class RequestStreams(OpenStreams):
         if self._early_priorities:
             return False
         stream.urgency, stream.incremental = taken.urgency, taken.incremental
-        return self._owner.on_similar_request(stream, taken.request, path, taken.other_bytes + len(path))
+        head_bytes = taken.other_bytes + len(path)
+        if head_bytes > _LONG_HEAD_BYTES:
+            self._steps_left -= head_bytes // _OCTETS_A_STEP
+        return self._owner.on_similar_request(stream, taken.request, path, head_bytes)
 
     def _takes_like(self, stream: Stream, like: _LastRequest) -> bool:
         """Take a request that differs from the last one in its form's gaps; return False where its head is needed."""
@@ -155,6 +160,8 @@ class RequestStreams(OpenStreams):
         if varied is None:
             return False
         kept, head_bytes = varied
+        if head_bytes > _LONG_HEAD_BYTES:
+            self._steps_left -= head_bytes // _OCTETS_A_STEP
         return self._owner.on_similar_request(stream, taken.request, path, head_bytes, kept)
 
     def _on_request(self, stream: Stream, fields: list[Field], *, ends: bool, surroundings: bytes = b"") -> None:
@@ -168,6 +175,8 @@ class RequestStreams(OpenStreams):
         try:
             if varied is not None:
                 path, kept, head_bytes, priority = varied
+                if head_bytes > _LONG_HEAD_BYTES:
+                    self._steps_left -= head_bytes // _OCTETS_A_STEP
                 if early or priority:
                     stream.urgency, stream.incremental = read_priority(early or priority)
             if varied is None or not self._owner.on_similar_request(stream, composed, path, head_bytes, kept):
@@ -175,8 +184,10 @@ class RequestStreams(OpenStreams):
                 head, priority = compose(fields, is_complete=ends)
                 if early or priority:
                     stream.urgency, stream.incremental = read_priority(early or priority)
-                self._owner.on_request(stream, head, is_complete=ends)
                 head_bytes = len(head)
+                if head_bytes > _LONG_HEAD_BYTES:
+                    self._steps_left -= head_bytes // _OCTETS_A_STEP
+                self._owner.on_request(stream, head, is_complete=ends)
         except StreamFailed as error:
             self._blame(stream, error.code)
             return

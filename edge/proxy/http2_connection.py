@@ -52,6 +52,7 @@ class Http2ClientConnection(Http2Writing):
     """
 
     __slots__ = (
+        "_is_starting",
         "_memory",
         "_ready",
         "running",
@@ -67,6 +68,7 @@ class Http2ClientConnection(Http2Writing):
         self._memory: RequestMemory = cast("RequestMemory", None)
         self._is_flush_due = False
         self._is_receiving = False
+        self._is_starting = False
         self.running = 0  # exchanges that have started
         self._ready: list[Http2Stream] = []  # to be started once all that came is read
         self.waiting: list[Http2Stream] = []  # for the connection's own exchanges to end; a deque takes 760 octets
@@ -218,6 +220,8 @@ class Http2ClientConnection(Http2Writing):
     def _update_deadline(self) -> None:
         streams = [stream.deadline for stream in self._streams()]
         self.deadline = min(self._idle_deadline, self._head_deadline, *streams)
+        if self._is_full:
+            self._expect_reading()
 
     def expect_last_request(self) -> None:
         """Announce that the connection ends (RFC 9113 §6.8)."""
@@ -341,15 +345,23 @@ class Http2ClientConnection(Http2Writing):
         stream.set_deadline(self._worker.exchanges.timeouts.origin)
 
     def on_stream_free(self) -> None:
-        """Start an exchange that waits: another is over."""
-        if self.state is not READING or self._http2.failure is not None:
+        """Start exchanges that wait: another is over, and one that is refused as it starts is over at once."""
+        if self._is_starting or self.state is not READING or self._http2.failure is not None:
             return
-        while self.waiting and self.running < FAIR_EXCHANGES:
-            stream = self.waiting.pop(0)
-            if stream.exchange is not None:
-                self.running += 1
-                self._http2.resume(stream)
-                stream.start()
+        self._is_starting = True
+        try:
+            for _ in range(FAIR_EXCHANGES):
+                if not self.waiting or self.running >= FAIR_EXCHANGES:
+                    return
+                stream = self.waiting.pop(0)
+                if stream.exchange is not None:
+                    self.running += 1
+                    self._http2.resume(stream)
+                    stream.start()
+        finally:
+            self._is_starting = False
+        if self.waiting:
+            self._worker.deferred.add(self.on_stream_free)
 
     def withdraw(self, stream: Http2Stream) -> None:
         """Start no exchange for the stream."""
@@ -413,6 +425,8 @@ class Http2ClientConnection(Http2Writing):
         """End one exchange and its stream."""
         stream = exchange.client
         assert isinstance(stream, Http2Stream)
+        if stream.exchange is not exchange:  # it ended when one before it was cut
+            return
         exchange.cancel()
         self.reset(stream, ErrorCode.CANCEL)
 

@@ -36,6 +36,7 @@ class Http2Stream(Stream):
         "_connection",
         "_content",
         "_early",
+        "_early_end",
         "_last",
         "_missing",
         "_worker",
@@ -50,6 +51,7 @@ class Http2Stream(Stream):
     )
 
     _block: bytes  # the head of a whole response, while `_content` is kept
+    _early_end: bytes  # what stands behind the content that came before the exchange started, as the origin gets it
     _last: bytes  # content that Content-Length ends with, until END_STREAM comes
 
     def __init__(
@@ -72,7 +74,7 @@ class Http2Stream(Stream):
         self._worker = worker
         self.scheme = b"https"
         self.fill_head = worker.fill_head  # which makes a block
-        self._early: list[bytes] | None = None  # content that came before the exchange started
+        self._early: bytearray | None = None  # content that came before the exchange started
         self._content: bytes | None = None  # of a whole response, until the exchange has ended
         self._missing = CHUNKED  # octets that Content-Length announces and that did not come yet
         self.unsent_bytes = 0  # when the client was last waited for
@@ -87,8 +89,8 @@ class Http2Stream(Stream):
     def expect_content(self, length: int) -> None:
         """Keep content until `start`: it may come before. `length`: octets, or `CHUNKED`."""
         self._missing = length
-        self._early = []
-        self._last = b""
+        self._early = bytearray()
+        self._early_end = self._last = b""
 
     def start(self) -> None:
         """Start the exchange, with what came of its body."""
@@ -96,11 +98,18 @@ class Http2Stream(Stream):
         assert exchange is not None
         self.has_started = True
         self._early = None
-        if not early:
+        if early is None:
+            exchange.start()
+            return
+        content = bytes(early)
+        if content and self._missing == CHUNKED:
+            content = chunks.encode(content)
+        content += self._early_end
+        if not content:
             exchange.start()
             return
         try:
-            exchange.start_with(early[0] if len(early) == 1 else b"".join(early))
+            exchange.start_with(content)
         except Rejected as error:
             self._break_request(exchange, error.response)
 
@@ -110,32 +119,35 @@ class Http2Stream(Stream):
         The last octets that Content-Length announces wait for END_STREAM: no origin answers before, and none gets the
         whole of a request that goes on against its length.
         """
-        if self._missing != CHUNKED:
+        is_chunked = self._missing == CHUNKED
+        if not is_chunked:
             self._missing -= len(data)
             if self._missing < 0:
                 raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "more content than Content-Length announces")
-            if self._missing:
-                self._pass_on(data)
-            else:
+            if not self._missing:
                 self._last = data
+                return
+        if self._early is not None:  # as it is: each frame may be one octet
+            self._early += data
         else:
-            self._pass_on(chunks.encode(data))
+            self._pass_on(chunks.encode(data) if is_chunked else data)
 
     def on_request_end(self, trailers: bytes) -> None:
         """Pass the end of the request on."""
         if self._missing == CHUNKED:
-            self._pass_on(chunks.last_chunk(trailers))
+            end = chunks.last_chunk(trailers)
         elif self._missing:
             raise StreamFailed(ErrorCode.PROTOCOL_ERROR, "less content than Content-Length announces")
-        elif self._last:
-            self._pass_on(self._last)
-            self._last = b""
+        else:
+            end, self._last = self._last, b""
+        if self._early is not None:
+            self._early_end = end
+        elif end:
+            self._pass_on(end)
 
     def _pass_on(self, data: bytes) -> None:
         exchange = self.exchange
-        if self._early is not None:
-            self._early.append(data)
-        elif exchange is not None and not exchange.request_is_complete:
+        if exchange is not None and not exchange.request_is_complete:
             try:
                 exchange.on_request_data(data)
             except Rejected as error:

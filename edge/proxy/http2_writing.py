@@ -44,6 +44,12 @@ class Http2Writing(AcceptedConnection):
         """Write no more until the client has read."""
         self._is_full = True
         self._unsent_bytes = self._transport.get_write_buffer_size()
+        self._expect_reading()
+
+    def _expect_reading(self) -> None:
+        """Have the client read some of what is unsent in time, whether or not a stream waits for it."""
+        worker = self._worker
+        self.deadline = min(self.deadline, worker.now + worker.exchanges.timeouts.body)
 
     def resume_writing(self) -> None:
         """Write again."""
