@@ -127,6 +127,26 @@ def test_block_that_evicts_the_table_again_and_again_is_bounded() -> None:
     assert most_lines(machine, data) < MAX_LINES
 
 
+BLOCKS_OF_A_LONG_HEAD: dict[str, Callable[[int], bytes]] = {
+    "known by its surroundings": lambda number: b"\x82\x87\x01\x01a\x04\x02/%c\xbe" % (97 + number % 20),
+    "of a known form": lambda number: b"\x82\x87\x84\x01\x01a\xbe\x0f\x01\x01%c" % (97 + number % 20),
+    "that varies": lambda number: b"\x82\x87\x84\x01\x01a\xbe\x0f\x01" + string(b"%d" % 9**number),
+}
+
+
+@pytest.mark.parametrize("way", BLOCKS_OF_A_LONG_HEAD)
+def test_long_heads_that_short_blocks_refer_to_are_few_in_one_call(way: str) -> None:
+    """What an owner does with a head takes the longer, the longer it is."""
+    machine, block = Machine(answers=True).start(), BLOCKS_OF_A_LONG_HEAD[way]
+    machine.frame(frames.HEADERS, WHOLE, 1, machine.block(GET) + b"\x40\x01x" + string(b"v" * 3_900))
+    for number in range(1, 9):
+        machine.frame(frames.HEADERS, WHOLE, stream(number), block(number))
+    following = (frames.frame(frames.HEADERS, WHOLE, stream(number), block(number)) for number in range(9, 60))
+    machine.connection.receive(b"".join(following))
+    assert all(len(machine.made[stream(number)].head) > 3_900 for number in range(9))
+    assert 1 <= len(machine.made) - 9 <= 5
+
+
 def test_failure_leaves_cancelling_to_its_owner() -> None:
     machine = Machine().start()
     for number in range(100):
