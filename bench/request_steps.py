@@ -8,6 +8,7 @@ the configuration that it has in `bench.compare`. The table is also written as J
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -28,6 +29,9 @@ _CHOSEN: Final = [case for case in cases() if case.key in ("repeated", "varied")
 
 def main() -> None:
     """Run the bench and print its table."""
+    argparse.ArgumentParser(
+        prog="python -m bench.request_steps", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     try:
         steps, nginx = _count_steps(), measure_nginx(_CHOSEN, _COUNTED)
         ours = {key: sum(parts.values()) for key, parts in measure(_CHOSEN, _COUNTED).items()}

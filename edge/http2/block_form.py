@@ -17,10 +17,10 @@ FEW_FIELDS: Final = 32
 """No fewer than browsers send. A block with more has no form, which may hold as much memory as the block's fields."""
 
 MAX_ADDED: Final = 2
-"""Fields that a block puts into the table. One with more is like no other: a connection's first, for example."""
+"""Fields that a block puts into the table. A block with more gets no form: a connection's first, for example."""
 
 MAX_LIKE_BYTES: Final = 512
-"""A longer block is like no other."""
+"""Octets of a block. A longer one gets no form, and its surroundings are not remembered."""
 
 _PAYS_AFTER: Final = 3  # blocks that are read by a form: as much as it costs to make it
 _MOST_IN_VAIN: Final = 3
@@ -150,7 +150,7 @@ class FormLearner:
     def learn(
         self, block: bytes, literals: list[Literal], fields: list[Field], added: int, last: BlockForm | None
     ) -> BlockForm | None:
-        """Return the form of a block, as far as it is known; None for one that is like no other.
+        """Return the form of a block, as far as it is known; None where it gets none.
 
         `literals` are those whose name is none of the dynamic table's; of all, `added` have gone into it. `last` is the
         form that this block has not.

@@ -6,7 +6,7 @@ GOAWAY with ENHANCE_YOUR_CALM; its client counts and is logged by the budget's n
     early_ends      streams that ended before their response did, whoever reset them:
                     Rapid Reset CVE-2023-44487, MadeYouReset CVE-2025-8671
     continuations   CONTINUATION frames of one block: CONTINUATION flood CVE-2024-27983, CVE-2024-27316
-    header_bytes    octets of one block, and of what it unfolds to: the same, and the HPACK bomb
+    header_bytes    octets of one block, and of what it decodes to: the same, and the HPACK bomb
     header_fields   fields of one block (`edge.http2.hpack`): HPACK bomb CVE-2016-6581, CVE-2016-1544; and headers of no
                     length CVE-2019-9516
     pings           PING frames: CVE-2019-9512
@@ -56,7 +56,7 @@ ALLOWANCES: Final = (
     Allowance("priorities", 500, 8),
     Allowance("ignored_frames", 500, 1),
 )
-MAX_CONTINUATIONS: Final = 8  # of a block: one of 128 KB has eight
+MAX_CONTINUATIONS: Final = 8  # of a block: one of 128 KB is a HEADERS frame and seven of these
 MAX_UNREAD_ANSWER_BYTES: Final = 65_536
 _BYTES_AN_UPDATE: Final = 1_024
 NAMES: Final = (

@@ -52,8 +52,8 @@ class HeaderDecoder:
     where blocks can be like it in all but the path, else b"". `similar` is what the owner keeps by such surroundings:
     it is empty once the table has changed, after which the same octets mean something else. `form` is that of the
     last block, if it has one; a block with surroundings has none.
-    `max_fields`: of one block. One with more breaks the connection: HPACK has no other bound of what a block of 32 KB
-    unfolds to. Below it, the bound of the fields' sizes is the caller's. `literals` are shared with other connections.
+    A block with more than `max_fields` fields ends the connection, since HPACK does not bound how much a block decodes
+    to. The size of the fields is bounded by the caller. `literals` are shared with other connections.
     """
 
     __slots__ = (

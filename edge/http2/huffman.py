@@ -1,13 +1,13 @@
 """The Huffman code of HPACK (RFC 7541 §5.2, Appendix B).
 
-Appendix B's code is canonical: the lengths of the codes say all of it. So is DEFLATE's (RFC 1951 §3.2.2), whose codes
-have 15 bits at most: those of 15 bits and fewer leave one code of 15 bits free in Appendix B, all ones, with which all
-longer ones begin. With the end of the block for that, zlib decodes what has none of the longer codes in it, at a third
-of the cost of a long string (`_Decoder`).
+Appendix B's code is canonical: the lengths of its codes define it. So is DEFLATE's (RFC 1951 §3.2.2), whose codes have
+15 bits at most. Appendix B leaves one code of 15 bits unused, all ones: the prefix of all longer codes. That code
+stands for the end of a DEFLATE block, so zlib can decode strings without longer codes; for long strings that costs a
+third (`_Decoder`).
 
-Short strings and the others are decoded by octet: one row of 256 entries for each inner node of the code's tree, each
-with the row that follows and the symbols that the octet completes. All is made once, when the module is imported; the
-rows from steps of four bits.
+Short strings, and those with longer codes, are decoded by octet: each inner node of the code's tree has a row of 256
+entries, each with the row that follows and the symbols that the octet completes. The rows are made once, from steps of
+four bits, when the module is imported.
 """
 
 from __future__ import annotations

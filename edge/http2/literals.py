@@ -19,7 +19,7 @@ _MAX_LITERAL_BYTES: Final = 128  # less than the shortest whose length takes mor
 
 
 class KnownLiterals:
-    """Up to 1,024 literals of 128 octets, which unfold to some 700 KB. One in each worker; `get` finds a field.
+    """Up to 1,024 literals of 128 octets, which decode to some 700 KB. One in each worker; `get` finds a field.
 
     Of those that are not known, a part is kept: what clients send again and again is soon, and what comes once (most
     cookies, many paths) costs little and seldom displaces it.

@@ -49,7 +49,7 @@ _MOST_AHEAD_BYTES: Final = 65_536
 """Content of whole responses that are written before all else, from one `take` to the next."""
 
 _NONE_AHEAD: Final = -1
-"""Before the first block, which `EMPTY_TABLE` stands before: a response without content is queued too."""
+"""Until the first block is sent, which begins with `EMPTY_TABLE`, every response is queued."""
 
 
 class _NoQueue(list[Stream]):

@@ -1,6 +1,7 @@
-"""Priorities of responses (RFC 9218): the Priority field of a request, and PRIORITY_UPDATE frames.
+"""Priorities of responses (RFC 9218): the values of the Priority field of a request, and of PRIORITY_UPDATE frames.
 
-Only the two parameters are read, leniently: what does not parse, and what is not known, has its default.
+Read are the parameters `u` (urgency) and `i` (incremental). One that is absent or invalid has its default; unknown ones
+are ignored.
 """
 
 from __future__ import annotations

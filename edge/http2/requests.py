@@ -1,7 +1,7 @@
-"""A request of HTTP/2 as the head of HTTP/1.1 that means the same (RFC 9113 §8): there is one reading of requests.
+"""A request of HTTP/2 as a head of HTTP/1.1 with the same meaning (RFC 9113 §8): one parser reads all requests.
 
-What HTTP/2 alone forbids is judged here: pseudo-header fields, forbidden ones, upper case, controls. Everything else is
-judged where the head is read, as if it had come that way (`edge.http.request`).
+What HTTP/2 alone forbids is checked here: invalid pseudo-header fields, connection-specific fields, upper case in
+names, control characters. All else is checked by the parser of HTTP/1.1 (`edge.http.request`).
 """
 
 from __future__ import annotations
