@@ -54,7 +54,9 @@ MISCONFIGURED: Final = ErrorResponse(
 ORIGIN_UNREACHABLE: Final = ErrorResponse(503, "origin_unreachable", "The application cannot be reached at the moment.")
 BUSY: Final = ErrorResponse(503, "busy", "Too many requests are waiting for this application.")
 ORIGIN_SLOW: Final = ErrorResponse(504, "origin_slow", "The application took too long to answer.")
-BAD_VERSION: Final = ErrorResponse(505, "http_version", "Only HTTP/1.0 and HTTP/1.1 are spoken here.", close=True)
+BAD_VERSION: Final = ErrorResponse(
+    505, "http_version", "This connection speaks HTTP/1.0 and HTTP/1.1 only.", close=True
+)
 LOOP: Final = ErrorResponse(508, "loop", "This address leads back to itself.")
 
 

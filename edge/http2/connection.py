@@ -276,7 +276,7 @@ class Http2Connection(RequestStreams):
             if ends and stream.state is not CLOSED:
                 stream.on_request_end(b"")
         except StreamFailed as error:
-            self._blame(stream, error.code)
+            self._blame(stream, error)
             return
         self._return_credit(stream, keeps_up=True)
 
@@ -372,11 +372,11 @@ class Http2Connection(RequestStreams):
         if stream is None:
             return
         if not increment:
-            self._blame(stream, _PROTOCOL)
+            self._blame(stream, StreamFailed(_PROTOCOL, "WINDOW_UPDATE of 0"))
             return
         stream.send_window += increment
         if stream.send_window > frames.MAX_WINDOW:
-            self._blame(stream, ErrorCode.FLOW_CONTROL_ERROR)
+            self._blame(stream, StreamFailed(ErrorCode.FLOW_CONTROL_ERROR, "a window that is too large"))
         elif stream.pending and stream.send_window > 0:
             self._output.queue(stream)
 

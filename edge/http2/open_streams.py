@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, cast
 
 from edge.http2 import budgets, frames
 from edge.http2.budgets import Budgets
-from edge.http2.errors import ConnectionFailed, ErrorCode
+from edge.http2.errors import ConnectionFailed, ErrorCode, StreamFailed
 from edge.http2.output import Output, Piece
 from edge.http2.streams import CLOSED, HALF_CLOSED_LOCAL, HALF_CLOSED_REMOTE, OPEN, RESET_SENT, Stream, advance
 
@@ -62,6 +62,9 @@ class Owner(Protocol):
         Where it also differs in values of fields that go on, `kept` are all that do, as HTTP/1.1 has them, and valid.
         Return False where the head is needed, of that length: `on_request` follows.
         """
+
+    def on_blame(self, fault: StreamFailed) -> None:
+        """Note that a stream was reset for what the client did."""
 
     def on_failure(self, streams: list[Stream]) -> None:
         """Take the streams that the connection's failure closed; their `on_reset` is not called."""
@@ -227,10 +230,11 @@ class OpenStreams:
         else:
             self._close(stream)
 
-    def _blame(self, stream: Stream, code: ErrorCode) -> None:
+    def _blame(self, stream: Stream, fault: StreamFailed) -> None:
         """Reset a stream for what the client did."""
-        self.reset(stream, code)
-        stream.on_reset(code)
+        self.reset(stream, fault.code)
+        stream.on_reset(fault.code)
+        self._owner.on_blame(fault)
         self._budgets.spend(budgets.EARLY_ENDS)
 
     def _send_reset(self, stream_id: int, code: ErrorCode) -> None:

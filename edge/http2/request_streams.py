@@ -189,7 +189,7 @@ class RequestStreams(OpenStreams):
                     self._steps_left -= head_bytes // _OCTETS_A_STEP
                 self._owner.on_request(stream, head, is_complete=ends)
         except StreamFailed as error:
-            self._blame(stream, error.code)
+            self._blame(stream, error)
             return
         if not ends:
             return
@@ -226,7 +226,7 @@ class RequestStreams(OpenStreams):
             stream.state = advance(stream.state, HEADERS_RECEIVED_END if ends else HEADERS_RECEIVED)
             stream.on_request_end(request_trailers(fields))
         except StreamFailed as error:
-            self._blame(stream, error.code)
+            self._blame(stream, error)
 
     def _open(self, stream_id: int, state: StreamState) -> Stream | None:
         """Open a stream; None where the client must not."""

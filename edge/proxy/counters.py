@@ -36,32 +36,50 @@ class Http2Counters:
     """Counts about HTTP/2, since the worker's start.
 
     `ends` counts connections that their clients' faults ended, by the exceeded budget or the code of the error.
+    `resets` counts streams that such faults reset, by the code.
     """
 
-    __slots__ = ("accepted", "ends")
+    __slots__ = ("accepted", "ends", "resets")
 
     def __init__(self) -> None:
         self.accepted = 0
         self.ends: dict[str, int] = dict.fromkeys(HTTP2_BUDGETS, 0)
+        self.resets = {"protocol_error": 0}
 
     def ended(self, reason: str) -> None:
         """Count a connection that GOAWAY ended with an error."""
         self.ends[reason] = self.ends.get(reason, 0) + 1
 
+    def reset(self, code: str) -> None:
+        """Count a stream that was reset for what the client did."""
+        self.resets[code] = self.resets.get(code, 0) + 1
+
     def families(self, exchanges: int) -> list[Family]:
         """Return the counts, with that of exchanges, which is the domains' sum."""
-        ends: dict[Labels, list[float]] = {(reason,): [float(count)] for reason, count in self.ends.items()}
         return [
-            Family.of("frontage_edge_http2_accepted", "Connections that speak HTTP/2.", "counter", self.accepted),
+            Family.of(
+                "frontage_edge_http2_accepted", "Accepted connections that speak HTTP/2.", "counter", self.accepted
+            ),
             Family.of("frontage_edge_http2_exchanges", "Exchanges over HTTP/2.", "counter", exchanges),
             Family(
                 "frontage_edge_http2_ends",
                 "HTTP/2 connections ended for an error of the client, by exceeded budget or error code.",
                 "counter",
                 ("reason",),
-                samples=ends,
+                samples=_by_label(self.ends),
+            ),
+            Family(
+                "frontage_edge_http2_resets",
+                "HTTP/2 streams reset for an error of the client, as a malformed request, by error code.",
+                "counter",
+                ("code",),
+                samples=_by_label(self.resets),
             ),
         ]
+
+
+def _by_label(counts: dict[str, int]) -> dict[Labels, list[float]]:
+    return {(label,): [float(count)] for label, count in counts.items()}
 
 
 class ExchangeCounters:

@@ -243,6 +243,11 @@ class Http2ClientConnection(Http2Writing):
         self._idle_deadline = NEVER
         return Http2Stream(self, self._worker, stream_id, send_window)
 
+    def on_blame(self, fault: StreamFailed) -> None:
+        """Count a stream that was reset for what the client did, as with a malformed request."""
+        self._worker.counters.http2.reset(fault.code.name.lower())
+        _log.debug("HTTP/2 stream reset", client=self._client.address, code=fault.code.name, reason=fault.reason)
+
     def on_failure(self, streams: list[Stream]) -> None:
         """Cancel the exchanges of streams that the connection's failure closed."""
         self.waiting.clear()

@@ -127,6 +127,15 @@ async def test_broken_connection_is_told_why(tmp_path: Path) -> None:
         assert proxy.worker.counters.http2.ends["frame_size_error"] == 1
 
 
+async def test_streams_that_are_reset_for_malformed_requests_are_counted(tmp_path: Path) -> None:
+    async with edge(tmp_path) as proxy, http2_client(proxy) as client:
+        for fields in (get(b"echo"), [*get(), (b"Connection", b"close")], get()):
+            response = await client.exchange(fields)
+        assert response.status == 404  # the connection goes on
+        (family,) = [each for each in proxy.worker.measurements() if each.name == "frontage_edge_http2_resets"]
+        assert family.samples == {("protocol_error",): [2.0]}
+
+
 async def test_http_1_1_on_a_connection_of_http_2_is_refused(tmp_path: Path) -> None:
     async with edge(tmp_path) as proxy:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.http2_port)

@@ -80,6 +80,7 @@ class Machine:
     answers: bool = False
     refuses: bool = False
     made: dict[int, RecordedStream] = field(default_factory=dict)
+    faults: list[StreamFailed] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.connection = Http2Connection(self, KnownLiterals(), max_head_bytes=MAX_HEAD_BYTES)
@@ -123,6 +124,9 @@ class Machine:
         assert len(head) == head_bytes
         self.on_request(stream, head, is_complete=True)
         return True
+
+    def on_blame(self, fault: StreamFailed) -> None:
+        self.faults.append(fault)
 
     def on_failure(self, streams: list[Stream]) -> None:
         for stream in streams:
