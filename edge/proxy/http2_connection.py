@@ -73,7 +73,7 @@ class Http2ClientConnection(Http2Writing):
         self._ready: list[Http2Stream] = []  # to be started once all that came is read
         self.waiting: list[Http2Stream] = []  # for the connection's own exchanges to end; a deque takes 760 octets
         self._idle_deadline = NEVER
-        self._head_deadline = NEVER
+        self._head_deadline = self._read_by = NEVER
 
     def __repr__(self) -> str:
         return f"<Http2ClientConnection {self.state.name} {self._http2}>"
@@ -179,15 +179,17 @@ class Http2ClientConnection(Http2Writing):
     def on_deadline(self) -> None:
         """End what makes no progress: the connection, a head, or streams."""
         now = self._worker.now
+        if self._read_by < now:
+            if not self._is_client_reading():
+                self.abort()
+                return
+            self._expect_reading()
         if self.state is READING and now <= self._head_deadline and now <= self._idle_deadline < NEVER:
             self._http2.forget_requests()  # idle for a while, and nothing is late
             self._memory = self._new_memory()
             self._update_deadline()
             return
         if self.state is not READING or (self._transport.is_closing() and not self._is_client_reading()):
-            self.abort()
-            return
-        if self._is_full and not self._is_client_reading():
             self.abort()
             return
         if self._head_deadline < now:
@@ -219,9 +221,7 @@ class Http2ClientConnection(Http2Writing):
 
     def _update_deadline(self) -> None:
         streams = [stream.deadline for stream in self._streams()]
-        self.deadline = min(self._idle_deadline, self._head_deadline, *streams)
-        if self._is_full:
-            self._expect_reading()
+        self.deadline = min(self._idle_deadline, self._head_deadline, self._read_by, *streams)
 
     def expect_last_request(self) -> None:
         """Announce that the connection ends (RFC 9113 §6.8)."""
@@ -229,7 +229,7 @@ class Http2ClientConnection(Http2Writing):
             self._http2.go_away(is_final=False)
             self.flush_soon()
             announcements = self._worker.announcements
-            self._worker.loop.call_later(self._worker.final_goaway_seconds, announcements.add, (self._go_away,))
+            self._worker.loop.call_later(self._worker.final_goaway_seconds, announcements.add, self._go_away)
 
     def _go_away(self) -> None:
         if self.state is READING:
@@ -361,7 +361,7 @@ class Http2ClientConnection(Http2Writing):
                 stream = self.waiting.pop(0)
                 if stream.exchange is not None:
                     self.running += 1
-                    self._http2.resume(stream)
+                    self.resume(stream)
                     stream.start()
         finally:
             self._is_starting = False
@@ -432,6 +432,7 @@ class Http2ClientConnection(Http2Writing):
         assert isinstance(stream, Http2Stream)
         if stream.exchange is not exchange:  # it ended when one before it was cut
             return
+        self.withdraw(stream)
         exchange.cancel()
         self.reset(stream, ErrorCode.CANCEL)
 
@@ -442,7 +443,7 @@ class Http2ClientConnection(Http2Writing):
     def _cancel_soon(self, streams: list[Http2Stream], *, disconnected: bool) -> None:
         """Cancel the streams' exchanges, of which a hundred may be under way."""
         pieces = (partial(stream.cancel_exchange, disconnected=disconnected) for stream in streams)
-        self._worker.cancellations.add(pieces)
+        self._worker.cancellations.add_all(pieces)
 
     def _streams(self) -> list[Http2Stream]:
         return [stream for stream in self._http2.streams.values() if isinstance(stream, Http2Stream)]

@@ -299,6 +299,7 @@ class Http2Stream(Stream):
         elif self.has_started:
             exchange.on_deadline()
         else:
+            connection.withdraw(self)
             exchange.cancel_with(REQUEST_TIMEOUT)
             connection.refuse(self, REQUEST_TIMEOUT, exchange.head, exchange.head.kept, exchange)
 

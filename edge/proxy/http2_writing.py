@@ -30,6 +30,7 @@ class Http2Writing(AcceptedConnection):
         "_idle_deadline",
         "_is_flush_due",
         "_is_receiving",
+        "_read_by",
         "head_encoder",
     )
 
@@ -38,22 +39,26 @@ class Http2Writing(AcceptedConnection):
     _http2: Http2Connection
     _idle_deadline: float
     _is_flush_due: bool
+    _read_by: float  # while the transport is full: by then the client is to have read
     _is_receiving: bool  # the streams of one read may not be known all
 
     def pause_writing(self) -> None:
         """Write no more until the client has read."""
         self._is_full = True
         self._unsent_bytes = self._transport.get_write_buffer_size()
-        self._expect_reading()
+        if self.state is READING:
+            self._expect_reading()
 
     def _expect_reading(self) -> None:
         """Have the client read some of what is unsent in time, whether or not a stream waits for it."""
         worker = self._worker
-        self.deadline = min(self.deadline, worker.now + worker.exchanges.timeouts.body)
+        self._read_by = worker.now + worker.exchanges.timeouts.body
+        self.deadline = min(self.deadline, self._read_by)
 
     def resume_writing(self) -> None:
         """Write again."""
         self._is_full = False
+        self._read_by = NEVER
         if self._http2.has_output:
             self.flush_soon()
 
@@ -89,6 +94,8 @@ class Http2Writing(AcceptedConnection):
             self._idle_deadline = now + seconds
             deadline = now + (seconds if seconds < FORGET_SECONDS else FORGET_SECONDS)
             self.deadline = deadline if deadline < self._head_deadline else self._head_deadline
+            if self._is_full:
+                self.deadline = min(self.deadline, self._read_by)
 
     def send_interim(self, stream: Http2Stream, head: bytes) -> None:
         """Send the head of an interim response."""

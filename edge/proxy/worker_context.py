@@ -49,7 +49,7 @@ from edge.routing.respond import Listening, Lookup
 from edge.routing.response_policy import NO_FIELDS
 from edge.routing.visitors import VisitRates
 from edge.transport.connection_limits import ConnectionLimits
-from edge.transport.deferred_work import DeferredSeries, DeferredWork, LoopTurns
+from edge.transport.deferred_work import DeferredWork, LoopTurns
 from edge.upstream.address_order import AddressOrder
 from edge.upstream.breaker import Breaker
 from edge.upstream.connection import UpstreamConnection
@@ -152,9 +152,12 @@ class WorkerContext:
         self._swept_generation = 0
         self.counters = ExchangeCounters()
         self.deferred = DeferredWork(loop)
-        self.cancellations = DeferredSeries(self.deferred)  # of exchanges, that a client's end or failure brings
-        self.announcements = DeferredSeries(self.deferred)  # of the worker's end, to clients
-        self._rounds = DeferredSeries(self.deferred)  # of what is looked for in each tick
+        # What many connections are due for together: each kind has its part of every turn of the loop.
+        self.cancellations = DeferredWork(loop)  # of exchanges, that a client's end or failure brings
+        self.announcements = DeferredWork(loop)  # of the worker's end, to clients
+        self._deadlines = DeferredWork(loop)
+        self._disconnect_checks = DeferredWork(loop)
+        self._sweeps = DeferredWork(loop)  # of removed domains
         self.connections: set[Connection] = set()
         self.paused: set[Connection] = set()  # those not read from
         self.now = self._settled_at = loop.time()
@@ -263,7 +266,7 @@ class WorkerContext:
         """
         self.exchanges.is_draining = True
         self.idle_seconds = LAST_REQUEST_SECONDS
-        self.announcements.add(connection.expect_last_request for connection in self.connections)
+        self.announcements.add_all(connection.expect_last_request for connection in self.connections)
 
     def close(self) -> None:
         """End all connections, to clients and to origins."""
@@ -284,16 +287,17 @@ class WorkerContext:
             self._settle()
         if self.access_log is not None:
             self.access_log.flush()
-        if not self._rounds:  # else the last one is not over
+        if not self._deadlines:  # else those of the last tick are not over
             overdue = [each for each in self.connections if each.deadline < now]
-            self._rounds.add(partial(self._pass_deadline, each) for each in overdue)
-            self._rounds.add(partial(self._check_disconnect, each) for each in self.paused)
+            self._deadlines.add_all(partial(self._pass_deadline, each) for each in overdue)
+        if not self._disconnect_checks:
+            self._disconnect_checks.add_all(partial(self._check_disconnect, each) for each in self.paused)
         self._dispatcher.tick(now, idle_before=now - self.upstream_idle_seconds)
         self._heap_trimmer.look(now)
         if self.routes.lacks_secrets:
             self._keyring.follow_file()
             self.on_replica_change()
-        if self._swept_generation != self.routes.generation:
+        if self._swept_generation != self.routes.generation and not self._sweeps:
             self._swept_generation = self.routes.generation
             self._close_removed_domains()
 
@@ -321,7 +325,7 @@ class WorkerContext:
         Tunnels end, too.
         """
         busy = [each for each in self.connections if each.exchanges()]
-        self._rounds.add(partial(self._cut_removed, each) for each in busy)
+        self._sweeps.add_all(partial(self._cut_removed, each) for each in busy)
 
     def _cut_removed(self, connection: Connection) -> None:
         for exchange in connection.exchanges():

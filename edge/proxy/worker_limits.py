@@ -11,7 +11,7 @@ from edge.proxy.exchange_context import Timeouts
 from edge.transport.connection_limits import room_for_connections
 
 TICK_SECONDS: Final = 0.5
-"""Deadlines are checked once a tick, so each is met up to a tick late."""
+"""Deadlines are checked once a tick, so each is met up to a tick late; later, where thousands are due at once."""
 
 LAST_REQUEST_SECONDS: Final = 1.0
 """What an idle client has for one more request, once the worker ends."""

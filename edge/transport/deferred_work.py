@@ -10,7 +10,8 @@ a later turn of the loop. Meanwhile the loop serves all others. The bounds, each
     BYTES_AT_ONCE                      bytes of a body or a tunnel: the loop else reads 32 times as much in a row
 
 Flights of TLS handshakes, the most expensive steps there are, always wait here: requests that are ready come first.
-What many connections or streams are due for together is a `DeferredSeries`: deadlines, ends, announcements.
+What many connections or streams are due for together (deadlines, ends, announcements) waits in queues of its own, so
+that neither keeps the other waiting.
 Steps of tasks that many may take at once, as dialling, wait in `LoopTurns`.
 """
 
@@ -50,6 +51,16 @@ class DeferredWork:
             self._loop.call_soon(self._run)
         self._queue.append(work)
 
+    def add_all(self, pieces: Iterable[Callable[[], None]]) -> None:
+        """Have each of the pieces run, behind those that were added before."""
+        for piece in pieces:
+            self.add(piece)
+
+    def finish(self) -> None:
+        """Run all work at once: there is no later turn."""
+        while self._queue:
+            self._queue.popleft()()
+
     def _run(self) -> None:
         """Run one piece of work at least, and more until `_TURN_SECONDS` have passed."""
         queue, until = self._queue, self._clock() + _TURN_SECONDS
@@ -65,39 +76,6 @@ class DeferredWork:
         finally:
             if queue:
                 self._loop.call_soon(self._run)
-
-
-class DeferredSeries:
-    """Deferred work of one kind, one piece after another: what others defer in the meantime comes in between.
-
-    To end a connection, a stream or its exchange costs tens of microseconds, and thousands may be due at once.
-    """
-
-    def __init__(self, deferred: DeferredWork) -> None:
-        self._deferred = deferred
-        self._pieces: deque[Callable[[], None]] = deque()
-
-    def __len__(self) -> int:
-        return len(self._pieces)
-
-    def add(self, pieces: Iterable[Callable[[], None]]) -> None:
-        """Have the pieces run, each in a later turn of the loop and behind those that were added before."""
-        waited = bool(self._pieces)
-        self._pieces.extend(pieces)
-        if self._pieces and not waited:
-            self._deferred.add(self._run_next)
-
-    def finish(self) -> None:
-        """Run all pieces at once: there is no later turn."""
-        while self._pieces:
-            self._pieces.popleft()()
-
-    def _run_next(self) -> None:
-        if self._pieces:  # not finished in the meantime
-            piece = self._pieces.popleft()
-            if self._pieces:
-                self._deferred.add(self._run_next)
-            piece()
 
 
 class LoopTurns:

@@ -81,16 +81,45 @@ async def test_client_that_does_not_read_has_a_deadline_without_a_stream(tmp_pat
     async with served(hang, tmp_path) as (_, proxy), http2_client(proxy) as client:
         client.request(get())
         await until(lambda: len(http2_connection(proxy).exchanges()) == 1)
-        connection, last = http2_connection(proxy), proxy.worker.now + proxy.worker.exchanges.timeouts.body
+        connection, worker = http2_connection(proxy), proxy.worker
         connection.deadline = NEVER
         connection.pause_writing()
-        assert connection.deadline <= last
+        assert connection.deadline <= worker.now + worker.exchanges.timeouts.body
         client.h2.reset_stream(1, ErrorCode.CANCEL)
         client.flush()
         await until(lambda: not connection.exchanges())
+        connection._become_idle()
         connection._idle_deadline = NEVER
         connection._update_deadline()
-        assert connection.deadline <= proxy.worker.now + proxy.worker.exchanges.timeouts.body
+        assert connection.deadline <= worker.now + worker.exchanges.timeouts.body
+        connection._read_by = connection.deadline = worker.now - 1
+        await until(lambda: not worker.connections)
+
+
+async def test_client_that_reads_slowly_is_not_ended_by_a_deadline_of_something_else(tmp_path: Path) -> None:
+    async with served(hang, tmp_path) as (_, proxy), http2_client(proxy) as client:
+        client.request(get())
+        await until(lambda: len(http2_connection(proxy).exchanges()) == 1)
+        connection = http2_connection(proxy)
+        connection.pause_writing()  # the client took all up to now
+        connection.deadline = proxy.worker.now - 1  # of its first request's head, for example
+        await until(lambda: connection.deadline > proxy.worker.now)
+        assert len(connection.exchanges()) == 1
+
+
+async def test_waiting_uploads_that_time_out_are_not_kept(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"FRONTAGE_EDGE_ORIGIN_CONNECTIONS": "8", "FRONTAGE_EDGE_ORIGIN_TIMEOUT_SECONDS": "600"}
+    async with served(hang, tmp_path, **settings) as (there, proxy), http2_client(proxy) as client:
+        for number in range(FAIR_EXCHANGES):
+            client.request(get(b"/%d" % number))
+        await until(lambda: len(there.connections) == FAIR_EXCHANGES)
+        stream_id = client.request(post(), b"some", ends=False)
+        connection = http2_connection(proxy)
+        await until(lambda: len(connection.waiting) == 1)
+        (stream,) = connection.waiting
+        stream.deadline = connection.deadline = proxy.worker.now - 1
+        assert (await client.response(stream_id)).status == 408
+        assert not connection.waiting
 
 
 async def test_octets_of_a_frame_without_end_put_off_no_deadline_of_a_whole_request(tmp_path: Path) -> None:

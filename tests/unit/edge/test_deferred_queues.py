@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
-from edge.transport.deferred_work import DeferredSeries, DeferredWork
+from edge.transport.deferred_work import DeferredWork
 from tests.waiting import let_run, until
 
 
@@ -28,15 +27,15 @@ class Turns:
         self.ran_in.append(self.count)
 
 
-def series() -> DeferredSeries:
+def queue() -> DeferredWork:
     times = iter(range(1_000_000))
-    return DeferredSeries(DeferredWork(asyncio.get_running_loop(), clock=lambda: float(next(times))))  # a turn each
+    return DeferredWork(asyncio.get_running_loop(), clock=lambda: float(next(times)))  # each piece takes a turn
 
 
 async def test_pieces_run_in_later_turns_of_the_loop() -> None:
-    turns, pieces = Turns(), series()
-    pieces.add([turns.piece] * 50)
-    pieces.add([turns.piece] * 50)
+    turns, pieces = Turns(), queue()
+    pieces.add_all([turns.piece] * 50)
+    pieces.add_all([turns.piece] * 50)
     assert len(pieces) == 100
     turns.go_on()
     await until(lambda: not pieces)
@@ -45,23 +44,17 @@ async def test_pieces_run_in_later_turns_of_the_loop() -> None:
     assert len(turns.ran_in) == 100
 
 
-async def test_other_deferred_work_comes_in_between() -> None:
-    order: list[str] = []
-
-    def note(name: str) -> Callable[[], None]:
-        return lambda: order.append(name)
-
-    deferred = DeferredWork(asyncio.get_running_loop())
-    pieces = DeferredSeries(deferred)
-    pieces.add(map(note, "abc"))
-    deferred.add(note("other"))
-    await until(lambda: not pieces)
-    assert order == ["a", "other", "b", "c"]
+async def test_queues_do_not_wait_for_each_other() -> None:
+    many, few, left = queue(), queue(), list[int]()
+    many.add_all([lambda: None] * 100)
+    few.add_all([lambda: left.append(len(many))] * 3)
+    await until(lambda: not few)
+    assert min(left) >= 90
 
 
 async def test_worker_that_ends_runs_all_at_once() -> None:
-    turns, pieces = Turns(), series()
-    pieces.add([turns.piece] * 100)
+    turns, pieces = Turns(), queue()
+    pieces.add_all([turns.piece] * 100)
     pieces.finish()
     assert turns.ran_in == [0] * 100
     await let_run()
@@ -69,12 +62,12 @@ async def test_worker_that_ends_runs_all_at_once() -> None:
 
 
 async def test_piece_that_fails_keeps_no_other_from_running(caplog: pytest.LogCaptureFixture) -> None:
-    turns, pieces = Turns(), series()
+    turns, pieces = Turns(), queue()
 
     def fail() -> None:
         raise ValueError("of one connection")
 
-    pieces.add([fail, turns.piece])
+    pieces.add_all([fail, turns.piece])
     await until(lambda: not pieces)
     await until(lambda: len(turns.ran_in) == 1)
     assert "of one connection" in caplog.text
